@@ -1,0 +1,35 @@
+/** Every error that a client can meet: its stable code, its HTTP status, and whether trying again may help. */
+export const ERRORS = {
+  VALIDATION_FAILED: { status: 400, retryable: false },
+  INVALID_JSON: { status: 400, retryable: false },
+  NOT_FOUND: { status: 404, retryable: false },
+  METHOD_NOT_ALLOWED: { status: 405, retryable: false },
+  REQUEST_TIMEOUT: { status: 408, retryable: true },
+  CONFLICT: { status: 409, retryable: false },
+  BODY_TOO_LARGE: { status: 413, retryable: false },
+  OVERLOADED: { status: 503, retryable: true },
+  DATABASE_UNAVAILABLE: { status: 503, retryable: true },
+  SHUTTING_DOWN: { status: 503, retryable: true },
+  INTERNAL: { status: 500, retryable: false },
+} as const satisfies Record<string, { status: number; retryable: boolean }>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** An error with a code from the table; its message is a sentence for the person who reads the answer. */
+export class BrokerError extends Error {
+  override readonly name = "BrokerError";
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status;
+  }
+
+  get retryable(): boolean {
+    return ERRORS[this.code].retryable;
+  }
+}
