@@ -1,0 +1,214 @@
+/**
+ * The bus carries hints between workers and brokers through PostgreSQL's LISTEN/NOTIFY, on a connection of
+ * its own. Everything is correct without it, only slower: whoever misses a hint finds it by looking.
+ *
+ *   { from, lanes?: [[partition, queue, next offset], …], released?: [partition, …], queues?: [id, …], hello?, here? }
+ *
+ * Hints gather while a notification is under way and go together in the next. Nothing is sent while nobody
+ * else listens: workers say hello when they come and `here` every few seconds. A worker also hears itself; if
+ * it does not, something between swallows notifications (a transaction pooler does), and the bus says so.
+ */
+import type { Session, Statement } from "../postgres/session.ts";
+
+export interface BusListener {
+  appended(partition: number, queue: number, nextOffset: number): void;
+  released(partition: number): void;
+  queuesChanged(ids: readonly number[]): void;
+  /** Notifications may have been missed. */
+  reconnected(): void;
+}
+
+export interface BusOptions {
+  readonly id: string;
+  readonly connect: () => Promise<Session>;
+  readonly listener: BusListener;
+  readonly now: () => number;
+  readonly log: (level: "info" | "warn", message: string) => void;
+}
+
+interface BusMessage {
+  readonly from?: string;
+  readonly lanes?: readonly (readonly [number, number, number])[];
+  readonly released?: readonly number[];
+  readonly queues?: readonly number[];
+  readonly hello?: boolean;
+}
+
+const CHANNEL = "queen";
+const notify: Statement<null> = {
+  name: "queen_notify",
+  text: "select pg_notify($1, $2)",
+  parameters: ["text", "text"],
+  read: () => null,
+};
+
+const HERE_EVERY_MS = 5_000;
+const PEER_GONE_MS = 16_000;
+const HEAR_SELF_MS = 5_000;
+// A notification holds less than 8,000 bytes.
+const LANES_PER_MESSAGE_MAX = 150;
+const PAUSE_MS_MIN = 100;
+const PAUSE_MS_MAX = 2_000;
+
+export type BusState = "off" | "connecting" | "listening" | "silent";
+
+export class Bus {
+  readonly #options: BusOptions;
+  readonly #peers = new Map<string, number>();
+  #session: Session | undefined;
+  #lanes = new Map<number, readonly [number, number, number]>();
+  #released = new Set<number>();
+  #sending = false;
+  #heardSelfAtMs = 0;
+  #listeningSinceMs = 0;
+  #heartbeat: NodeJS.Timeout | undefined;
+  #pause: NodeJS.Timeout | undefined;
+  #stopped = true;
+
+  constructor(options: BusOptions) {
+    this.#options = options;
+  }
+
+  get state(): BusState {
+    if (this.#stopped) return "off";
+    if (!this.#session) return "connecting";
+    const { now } = this.#options;
+    const isSilent =
+      this.#heardSelfAtMs < this.#listeningSinceMs && now() - this.#listeningSinceMs > HEAR_SELF_MS;
+    return isSilent ? "silent" : "listening";
+  }
+
+  get peerCount(): number {
+    const aliveSinceMs = this.#options.now() - PEER_GONE_MS;
+    for (const [peer, seenAtMs] of this.#peers) if (seenAtMs < aliveSinceMs) this.#peers.delete(peer);
+    return this.#peers.size;
+  }
+
+  start(): void {
+    this.#stopped = false;
+    void this.#listen(PAUSE_MS_MIN);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#heartbeat);
+    clearTimeout(this.#pause);
+    await this.#session?.close();
+  }
+
+  appended(partition: number, queue: number, nextOffset: number): void {
+    if (this.#peers.size === 0) return;
+    this.#lanes.set(partition, [partition, queue, nextOffset]);
+    this.#flush();
+  }
+
+  released(partition: number): void {
+    if (this.#peers.size === 0) return;
+    this.#released.add(partition);
+    this.#flush();
+  }
+
+  async #listen(pauseMs: number): Promise<void> {
+    const { connect, listener, log } = this.#options;
+    try {
+      const session = await connect();
+      session.onNotification((channel, payload) => {
+        if (channel === CHANNEL) this.#heard(payload);
+      });
+      session.onClose((error) => {
+        if (this.#session === session) this.#session = undefined;
+        clearTimeout(this.#heartbeat);
+        if (this.#stopped) return;
+        log("warn", `the bus lost its connection: ${error?.message ?? "closed"}`);
+        void this.#listen(PAUSE_MS_MIN);
+      });
+      // A hint that is lost in a crash costs a look; it need not wait for the disk.
+      await session.simple(`set synchronous_commit = off; listen ${CHANNEL}`);
+      this.#session = session;
+      this.#listeningSinceMs = this.#options.now();
+      listener.reconnected();
+      this.#send({ hello: true });
+      this.#beat();
+    } catch (error) {
+      if (this.#stopped) return;
+      log("warn", `the bus cannot connect: ${error instanceof Error ? error.message : String(error)}`);
+      this.#pause = setTimeout(() => void this.#listen(Math.min(pauseMs * 2, PAUSE_MS_MAX)), pauseMs);
+    }
+  }
+
+  #beat(): void {
+    this.#heartbeat = setTimeout(() => {
+      const wasSilent = this.state === "silent";
+      this.#send({});
+      if (wasSilent) {
+        this.#options.log(
+          "warn",
+          "notifications do not arrive here (a pooler in between?); new messages of other brokers are found by looking",
+        );
+      }
+      this.#beat();
+    }, HERE_EVERY_MS);
+  }
+
+  #heard(payload: string): void {
+    let message: BusMessage;
+    try {
+      message = JSON.parse(payload) as BusMessage;
+    } catch {
+      return; // not ours: anybody may notify on a channel
+    }
+    const { listener, id, now } = this.#options;
+    if (message.from === id) {
+      this.#heardSelfAtMs = now();
+      return;
+    }
+    if (message.from !== undefined) {
+      this.#peers.set(message.from, now());
+      if (message.hello) this.#send({});
+    }
+    for (const lane of message.lanes ?? []) listener.appended(...lane);
+    for (const partition of message.released ?? []) listener.released(partition);
+    if (message.queues) listener.queuesChanged(message.queues);
+  }
+
+  #flush(): void {
+    if (this.#sending || !this.#session) return;
+    this.#sending = true;
+    setImmediate(() => void this.#sendAll());
+  }
+
+  async #sendAll(): Promise<void> {
+    try {
+      while ((this.#lanes.size > 0 || this.#released.size > 0) && this.#session) {
+        const lanes = [...this.#lanes.values()].slice(0, LANES_PER_MESSAGE_MAX);
+        const released = [...this.#released].slice(0, LANES_PER_MESSAGE_MAX);
+        for (const [partition] of lanes) this.#lanes.delete(partition);
+        for (const partition of released) this.#released.delete(partition);
+        await this.#notify(this.#session, { lanes, released });
+      }
+    } catch (error) {
+      this.#options.log("warn", `a hint was not sent: ${error instanceof Error ? error.message : String(error)}`);
+      this.#lanes.clear();
+      this.#released.clear();
+    } finally {
+      this.#sending = false;
+    }
+  }
+
+  /** Between hints, in turn with them: a session has one call in flight. */
+  #send(message: BusMessage): void {
+    const session = this.#session;
+    if (!session || this.#sending) return;
+    this.#sending = true;
+    this.#notify(session, message)
+      .catch(() => undefined) // the session's end is told by its listener
+      .finally(() => {
+        this.#sending = false;
+        if (this.#lanes.size > 0 || this.#released.size > 0) this.#flush();
+      });
+  }
+
+  async #notify(session: Session, message: BusMessage): Promise<void> {
+    await session.run(notify, [CHANNEL, JSON.stringify({ from: this.#options.id, ...message })]);
+  }
+}

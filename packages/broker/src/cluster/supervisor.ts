@@ -1,0 +1,303 @@
+/**
+ * A worker is a process that serves requests; the supervisor, in the primary process, keeps a number of them
+ * running. All workers listen on one port: the primary accepts connections and hands them round.
+ *
+ *   forked ──hello──▶ waiting ──start──▶ starting ──listening──▶ serving ──stop──▶ stopping ──▶ ended
+ *     ▲                                      │                      │
+ *     │                                      └──────── it died ─────┤
+ *     └───────────── after a pause of 0.1 to 5 s ◀──────────────────┘
+ *
+ * Both halves of their conversation are here: `Supervisor` for the primary, `runWorker` for a worker. Orders
+ * travel by message, so that no secret stands in an argument list.
+ */
+import cluster, { type Worker } from "node:cluster";
+import type { Log } from "../telemetry.ts";
+
+/** What a worker process does between its start and its end. */
+export interface WorkerService {
+  readonly port: number;
+  databaseReady(): void;
+  stop(): Promise<void>;
+}
+
+type ToWorker<Orders> =
+  | {
+      readonly queen: "start";
+      readonly orders: Orders;
+      readonly workerIndex: number;
+      readonly stopMsMax: number;
+    }
+  | { readonly queen: "database-ready" }
+  | { readonly queen: "stop" };
+
+type ToSupervisor =
+  | { readonly queen: "hello" }
+  | { readonly queen: "listening"; readonly port: number }
+  | { readonly queen: "ready" }
+  | { readonly queen: "stopping" }
+  | { readonly queen: "failed"; readonly message: string; readonly code: string | undefined };
+
+export interface SupervisorOptions {
+  /** The file that a worker process runs. */
+  readonly script: string;
+  readonly workerCount: number;
+  /** How long a worker may take to stop before it is killed. */
+  readonly stopMsMax: number;
+  readonly log: Log;
+}
+
+/** No worker can listen on the port. */
+export class ListenError extends Error {
+  override readonly name = "ListenError";
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+interface WorkerRecord {
+  readonly workerIndex: number;
+  state: "forked" | "waiting" | "starting" | "serving" | "stopping";
+  servingSinceMs: number;
+}
+
+const RESTART_PAUSE_MS_MIN = 100;
+const RESTART_PAUSE_MS_MAX = 5_000;
+// A worker that served so long did not die of its start: the next pause is the shortest again.
+const STEADY_AFTER_MS = 10_000;
+// A worker ends itself when its time to stop is over; only one that no longer can is killed.
+const KILL_GRACE_MS = 1_000;
+const LISTEN_CODES: ReadonlySet<string> = new Set(["EADDRINUSE", "EACCES", "EADDRNOTAVAIL", "ENOTFOUND"]);
+
+export class Supervisor<Orders> {
+  /**
+   * The port, once all workers listen on it and know that the database is ready. Rejects with a ListenError
+   * if the first to try cannot listen.
+   */
+  readonly ready: Promise<number>;
+  readonly #options: SupervisorOptions;
+  readonly #workers = new Map<Worker, WorkerRecord>();
+  readonly #pauseMs = new Map<number, number>();
+  readonly #readyIndexes = new Set<number>();
+  readonly #restarts = new Set<NodeJS.Timeout>();
+  #orders: Orders | undefined;
+  #isDatabaseReady = false;
+  #port: number | undefined;
+  #stopping: Promise<void> | undefined;
+  #noWorkerIsLeft = (): void => {};
+  #resolveReady!: (port: number) => void;
+  #rejectReady!: (error: ListenError) => void;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.ready = new Promise((resolve, reject) => {
+      this.#resolveReady = resolve;
+      this.#rejectReady = reject;
+    });
+    this.ready.catch(() => {}); // whoever waits for it is told; it may be that nobody does yet
+  }
+
+  /** Starts the processes. They load their code and wait for orders. */
+  start(): void {
+    cluster.setupPrimary({ exec: this.#options.script, args: [] });
+    for (let index = 0; index < this.#options.workerCount; index += 1) this.#fork(index);
+  }
+
+  /** Every worker, now and later, serves by these orders. */
+  give(orders: Orders): void {
+    this.#orders = orders;
+    for (const [worker, record] of this.#workers) if (record.state === "waiting") this.#order(worker, record);
+  }
+
+  /** Tells every worker, now and later, that the schema is up to date. */
+  databaseReady(): void {
+    this.#isDatabaseReady = true;
+    for (const [worker, { state }] of this.#workers) {
+      if (state === "starting" || state === "serving") this.#send(worker, { queen: "database-ready" });
+    }
+  }
+
+  /** Resolves when every worker has ended: by itself, or killed when its time was over. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stopAll();
+    return this.#stopping;
+  }
+
+  /** Ends every worker at once. */
+  kill(): void {
+    for (const worker of this.#workers.keys()) worker.process.kill("SIGKILL");
+  }
+
+  async #stopAll(): Promise<void> {
+    for (const timer of this.#restarts) clearTimeout(timer);
+    if (this.#workers.size === 0) return;
+    const ended = new Promise<void>((resolve) => {
+      this.#noWorkerIsLeft = resolve;
+    });
+    for (const worker of this.#workers.keys()) this.#send(worker, { queen: "stop" });
+    const deadline = setTimeout(() => {
+      this.#options.log.warn({ message: "a worker did not stop in time and is killed" }, "worker.killed");
+      this.kill();
+    }, this.#options.stopMsMax + KILL_GRACE_MS);
+    await ended;
+    clearTimeout(deadline);
+  }
+
+  #fork(workerIndex: number): void {
+    const worker = cluster.fork();
+    const record: WorkerRecord = { workerIndex, state: "forked", servingSinceMs: 0 };
+    this.#workers.set(worker, record);
+    worker.on("message", (message: ToSupervisor) => this.#receive(worker, record, message));
+    worker.on("error", (error) => {
+      this.#options.log.warn({ error, worker: workerIndex + 1 }, "worker.error");
+      if (worker.process.pid === undefined) this.#ended(worker, record, "no process");
+    });
+    worker.on("exit", (code, signal) =>
+      this.#ended(worker, record, signal ? `signal ${signal}` : `exit code ${code}`),
+    );
+  }
+
+  #receive(worker: Worker, record: WorkerRecord, message: ToSupervisor): void {
+    switch (message.queen) {
+      case "hello":
+        record.state = "waiting";
+        if (this.#stopping !== undefined) this.#send(worker, { queen: "stop" });
+        else if (this.#orders !== undefined) this.#order(worker, record);
+        return;
+      case "listening":
+        record.state = "serving";
+        record.servingSinceMs = performance.now();
+        this.#port = message.port;
+        return;
+      case "ready":
+        this.#readyIndexes.add(record.workerIndex);
+        if (this.#readyIndexes.size === this.#options.workerCount) this.#resolveReady(this.#port!);
+        return;
+      case "stopping":
+        // Somebody asked this one worker to end: the next takes over while it answers what it has begun.
+        record.state = "stopping";
+        if (this.#stopping === undefined) this.#fork(record.workerIndex);
+        return;
+      case "failed":
+        if (this.#port === undefined && message.code !== undefined && LISTEN_CODES.has(message.code)) {
+          this.#rejectReady(new ListenError(message.code, message.message));
+        }
+    }
+  }
+
+  #order(worker: Worker, record: WorkerRecord): void {
+    record.state = "starting";
+    const { workerIndex } = record;
+    this.#send(worker, {
+      queen: "start",
+      orders: this.#orders!,
+      workerIndex,
+      stopMsMax: this.#options.stopMsMax,
+    });
+    if (this.#isDatabaseReady) this.#send(worker, { queen: "database-ready" });
+  }
+
+  #ended(worker: Worker, { workerIndex, state, servingSinceMs }: WorkerRecord, how: string): void {
+    this.#workers.delete(worker);
+    if (this.#stopping !== undefined) {
+      if (this.#workers.size === 0) this.#noWorkerIsLeft();
+      return;
+    }
+    if (state === "stopping") return;
+    const wasSteady = state === "serving" && performance.now() - servingSinceMs >= STEADY_AFTER_MS;
+    const pauseMs = wasSteady
+      ? RESTART_PAUSE_MS_MIN
+      : (this.#pauseMs.get(workerIndex) ?? RESTART_PAUSE_MS_MIN);
+    this.#pauseMs.set(workerIndex, Math.min(2 * pauseMs, RESTART_PAUSE_MS_MAX));
+    this.#options.log.warn({ message: how, worker: workerIndex + 1, pauseMs }, "worker.died");
+    const timer = setTimeout(() => {
+      this.#restarts.delete(timer);
+      this.#fork(workerIndex);
+    }, pauseMs);
+    this.#restarts.add(timer);
+  }
+
+  /** A worker that can no longer be told anything is about to end, which is heard by itself. */
+  #send(worker: Worker, message: ToWorker<Orders>): void {
+    if (worker.isConnected()) worker.send(message, () => {});
+  }
+}
+
+/**
+ * Runs in a worker process, from its first line to its end. `serve` starts the service by the orders of the
+ * supervisor; what it rejects with ends the process, and the supervisor replaces it.
+ *
+ * SIGINT and SIGHUP reach every process of a terminal and are left to the primary. SIGTERM stops the worker
+ * it is sent to. A worker without its primary stops too.
+ */
+export function runWorker<Orders>(
+  serve: (orders: Orders, workerIndex: number) => Promise<WorkerService>,
+  log: () => Log,
+): void {
+  let service: Promise<WorkerService> | undefined;
+  let stopMsMax = 0;
+  let isStopping = false;
+
+  const start = async (message: ToWorker<Orders> & { queen: "start" }): Promise<void> => {
+    stopMsMax = message.stopMsMax;
+    service = serve(message.orders, message.workerIndex);
+    try {
+      tell({ queen: "listening", port: (await service).port });
+    } catch (error) {
+      log().error({ error }, "worker.failed");
+      const { message, code } = error as NodeJS.ErrnoException;
+      tell({ queen: "failed", message, code }, () => process.exit(1));
+    }
+  };
+  const stop = async (): Promise<void> => {
+    if (isStopping) return;
+    isStopping = true;
+    setTimeout(() => process.exit(1), stopMsMax).unref();
+    try {
+      await (await service)?.stop();
+      process.exit(0);
+    } catch (error) {
+      log().error({ error }, "worker.stop-failed");
+      process.exit(1);
+    }
+  };
+
+  process.on("message", (message: ToWorker<Orders>) => {
+    if (message.queen === "start") void start(message);
+    if (message.queen === "database-ready") {
+      // A service that does not start ends the process above.
+      void service?.then(
+        (started) => {
+          started.databaseReady();
+          tell({ queen: "ready" });
+        },
+        () => {},
+      );
+    }
+    if (message.queen === "stop") void stop();
+  });
+  process.on("SIGINT", () => {});
+  process.on("SIGHUP", () => {});
+  process.on("SIGTERM", () => {
+    if (!isStopping) tell({ queen: "stopping" });
+    void stop();
+  });
+  const worker = cluster.worker!;
+  worker.on("disconnect", () => {
+    // Without this, Node.js ends the process here, with requests half answered.
+    worker.exitedAfterDisconnect = true;
+    void stop();
+  });
+  process.on("uncaughtException", (error) => {
+    log().error({ error }, "worker.uncaught");
+    process.exit(1);
+  });
+  tell({ queen: "hello" });
+}
+
+function tell(message: ToSupervisor, sent: () => void = () => {}): void {
+  if (process.connected) process.send!(message, undefined, undefined, sent);
+  else sent();
+}

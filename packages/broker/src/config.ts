@@ -1,0 +1,706 @@
+/**
+ * The configuration is read once, from environment variables, and never changes while the broker runs.
+ *
+ * One table describes every variable. Reading, checking, `--help`, `--print-config` and
+ * docs/configuration.md are five readers of it. A row that has a `field` becomes that field of Config;
+ * a row with `readBy` is only described here, and read by the file it names.
+ */
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { POP_BATCH_MAX } from "@queen/protocol";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a default may depend on: the machine, and the rows above its own. */
+interface Known {
+  readonly cores: number;
+  readonly workerCount: number;
+  readonly statementTimeoutMs: number;
+}
+
+interface Described {
+  readonly name: string;
+  readonly group: Group;
+  /** One sentence, without the default and the range. */
+  readonly meaning: string;
+}
+
+interface IntegerRow extends Described {
+  readonly field: string;
+  readonly kind: "integer";
+  readonly default: number | { readonly of: (known: Known) => number; readonly text: string };
+  readonly min: number;
+  readonly max: number;
+  /** For a number that the workers share out: the least that one of them can work with. */
+  readonly perWorker?: { readonly min: number; readonly because: string };
+}
+
+interface BooleanRow extends Described {
+  readonly field: string;
+  readonly kind: "boolean";
+  readonly default: boolean;
+}
+
+interface TextRow extends Described {
+  readonly field: string;
+  readonly kind: "text";
+  readonly default: string | { readonly unset: string };
+}
+
+interface OneOfRow extends Described {
+  readonly field: string;
+  readonly kind: "one-of";
+  readonly choices: readonly string[];
+  readonly default: string;
+}
+
+/** Never printed. May also come from a file, which `<name>_FILE` names. */
+interface SecretRow extends Described {
+  readonly field: string;
+  readonly kind: "secret";
+  readonly default: { readonly unset: string };
+}
+
+interface DescribedOnlyRow extends Described {
+  readonly readBy: "database-settings.ts";
+  readonly kind: "boolean" | "text" | "one-of" | "secret";
+  readonly choices?: readonly string[];
+  readonly default: { readonly unset: string };
+}
+
+type FieldRow = IntegerRow | BooleanRow | TextRow | OneOfRow | SecretRow;
+type Row = FieldRow | DescribedOnlyRow;
+
+const GROUPS = ["Listening", "Process", "Database", "Connections", "Batching", "Popping", "Memory"] as const;
+type Group = (typeof GROUPS)[number];
+
+// PostgreSQL accepts 100 connections unless told otherwise: two brokers and a few tools fit.
+const CONNECTIONS_DEFAULT_MAX = 40;
+// 100 less the 3 that PostgreSQL keeps for superusers.
+const CONNECTIONS_OF_A_DEFAULT_SERVER = 97;
+const CONNECTIONS_TO_START = 1;
+const BUS_CONNECTIONS_PER_WORKER = 1;
+const SECONDARY_CONNECTIONS_PER_WORKER = 2;
+const SLOTS_PER_WORKER = 8;
+const SLOTS_PER_WORKER_MIN = 4;
+
+// biome-ignore format: one row is one thing to read
+const VARIABLES = [
+  { name: "PORT", field: "port", group: "Listening", kind: "integer", default: 6632, min: 0, max: 65_535,
+    meaning: "HTTP port; 0 takes any free one." },
+  { name: "HOST", field: "host", group: "Listening", kind: "text", default: "0.0.0.0",
+    meaning: "Address to listen on." },
+  { name: "QUEEN_MAX_BODY_BYTES", field: "bodyBytesMax", group: "Listening", kind: "integer",
+    default: 64 * 1024 ** 2, min: 1024, max: 1024 ** 3,
+    meaning: "Largest request body in bytes; a larger one is answered 413." },
+
+  { name: "NUM_WORKERS", field: "workerCount", group: "Process", kind: "integer",
+    default: { of: workerCountDefault, text: "1 up to 3 cores, else half of the cores, at most 4" },
+    min: 1, max: 64,
+    meaning: "Event loops that serve requests, each with connections of its own." },
+  { name: "QUEEN_SHUTDOWN_TIMEOUT_MS", field: "shutdownTimeoutMs", group: "Process", kind: "integer",
+    default: 10_000, min: 0, max: 600_000,
+    meaning: "How long a stopping broker waits for requests in flight, in milliseconds." },
+  { name: "LOG_LEVEL", field: "logLevel", group: "Process", kind: "one-of",
+    choices: ["trace", "debug", "info", "warn", "error"], default: "info",
+    meaning: "Least severe log line that is written." },
+
+  { name: "DATABASE_URL", field: "databaseUrl", group: "Database", kind: "secret",
+    default: { unset: "unset: PG_HOST or PGHOST decides" },
+    meaning: "PostgreSQL to use: postgres://user:password@host:port/database; may name several hosts." },
+  { name: "PG_HOST", readBy: "database-settings.ts", group: "Database", kind: "text",
+    default: { unset: "unset" },
+    meaning: "Host of the PostgreSQL to use when there is no DATABASE_URL; or several, with commas." },
+  { name: "PG_PORT", readBy: "database-settings.ts", group: "Database", kind: "text",
+    default: { unset: "5432" },
+    meaning: "Port at PG_HOST, or one for each host." },
+  { name: "PG_DB", readBy: "database-settings.ts", group: "Database", kind: "text",
+    default: { unset: "postgres" },
+    meaning: "Database at PG_HOST." },
+  { name: "PG_USER", readBy: "database-settings.ts", group: "Database", kind: "text",
+    default: { unset: "postgres" },
+    meaning: "Role to connect to PG_HOST as." },
+  { name: "PG_PASSWORD", readBy: "database-settings.ts", group: "Database", kind: "secret",
+    default: { unset: "postgres" },
+    meaning: "Password of that role." },
+  { name: "PG_USE_SSL", readBy: "database-settings.ts", group: "Database", kind: "boolean",
+    default: { unset: "false" },
+    meaning: "Whether the connection to PG_HOST must be encrypted." },
+  { name: "PG_SSL_REJECT_UNAUTHORIZED", readBy: "database-settings.ts", group: "Database", kind: "boolean",
+    default: { unset: "true" },
+    meaning: "Whether the certificate at PG_HOST must be valid when encrypted." },
+  { name: "PGHOST", readBy: "database-settings.ts", group: "Database", kind: "text",
+    default: { unset: "unset: the broker starts a PostgreSQL of its own" },
+    meaning: "Host to use, in libpq's words, when there is no DATABASE_URL and no PG_HOST." },
+  { name: "PGPORT", readBy: "database-settings.ts", group: "Database", kind: "text",
+    default: { unset: "5432" },
+    meaning: "Port at PGHOST, or for a DATABASE_URL without one." },
+  { name: "PGDATABASE", readBy: "database-settings.ts", group: "Database", kind: "text",
+    default: { unset: "the name of the role" },
+    meaning: "Database at PGHOST, or for a DATABASE_URL without one." },
+  { name: "PGUSER", readBy: "database-settings.ts", group: "Database", kind: "text",
+    default: { unset: "postgres" },
+    meaning: "Role for PGHOST, or for a DATABASE_URL without one." },
+  { name: "PGPASSWORD", readBy: "database-settings.ts", group: "Database", kind: "secret",
+    default: { unset: "unset" },
+    meaning: "Password for PGHOST, or for a DATABASE_URL without one." },
+  { name: "PGSSLMODE", readBy: "database-settings.ts", group: "Database", kind: "one-of",
+    choices: ["disable", "allow", "prefer", "require", "no-verify", "verify-ca", "verify-full"],
+    default: { unset: "disable" },
+    meaning: "Encryption for PGHOST, or for a DATABASE_URL that doesn't say." },
+  { name: "QUEEN_DATA_DIR", field: "dataDir", group: "Database", kind: "text",
+    default: { unset: "unset: the broker chooses" },
+    meaning: "Folder of the PostgreSQL that the broker starts when it is given none." },
+  { name: "DB_CONNECTION_TIMEOUT", field: "connectTimeoutMs", group: "Database", kind: "integer",
+    default: 2000, min: 100, max: 600_000,
+    meaning: "How long one attempt to connect may take, in milliseconds." },
+  { name: "DB_STATEMENT_TIMEOUT", field: "statementTimeoutMs", group: "Database", kind: "integer",
+    default: 30_000, min: 100, max: 3_600_000,
+    meaning: "PostgreSQL ends a statement that runs longer, in milliseconds." },
+  { name: "DB_LOCK_TIMEOUT", field: "lockTimeoutMs", group: "Database", kind: "integer",
+    default: 5000, min: 1, max: 3_600_000,
+    meaning: "PostgreSQL ends a statement that waits longer for a lock, in milliseconds." },
+  { name: "DB_IDLE_TIMEOUT", field: "idleInTransactionTimeoutMs", group: "Database", kind: "integer",
+    default: 10_000, min: 100, max: 3_600_000,
+    meaning: "PostgreSQL ends a session that idles longer inside a transaction, in milliseconds." },
+  { name: "LIBQUEEN_INFLIGHT_DEADLINE_MS", field: "callDeadlineMs", group: "Database", kind: "integer",
+    default: { of: callDeadlineMsDefault, text: "DB_STATEMENT_TIMEOUT + 5000" }, min: 200, max: 7_200_000,
+    meaning: "A connection that has not answered a call after so many milliseconds is closed and replaced; "
+      + "more than DB_STATEMENT_TIMEOUT." },
+
+  { name: "SIDECAR_POOL_SIZE", field: "slotCount", group: "Connections", kind: "integer",
+    default: { of: slotCountDefault, text: "8 per worker; 6 per worker with 4 workers, 4 with more" },
+    min: SLOTS_PER_WORKER_MIN, max: 4096,
+    perWorker: { min: SLOTS_PER_WORKER_MIN,
+      because: "push, pop, ack and transaction each get a quarter of a worker's connections" },
+    meaning: "Connections for push, pop, ack and transaction, over all workers; at least 4 per worker." },
+  { name: "DB_POOL_SIZE", field: "secondaryConnectionCount", group: "Connections", kind: "integer",
+    default: { of: secondaryConnectionCountDefault, text: "2 per worker" }, min: 1, max: 4096,
+    perWorker: { min: 1, because: "each worker has its own" },
+    meaning: "Connections for everything else (configure, listings, statistics), over all workers; "
+      + "at least 1 per worker." },
+  { name: "QUEEN_BUS", field: "busEnabled", group: "Connections", kind: "boolean", default: true,
+    meaning: "Whether brokers tell each other about new messages by LISTEN and NOTIFY; without it a broker "
+      + "looks for the messages of others every POP_WAIT_MAX_INTERVAL_MS." },
+
+  { name: "SIDECAR_MICRO_BATCH_WAIT_MS", field: "microBatchWaitMs", group: "Batching", kind: "integer",
+    default: 0, min: 0, max: 1000,
+    meaning: "How long a push may be held back to share a call with others, in milliseconds; "
+      + "0 sends as soon as a connection is free." },
+  { name: "SIDECAR_MAX_ITEMS_PER_TX", field: "messagesPerBatchMax", group: "Batching", kind: "integer",
+    default: 5000, min: 1, max: 100_000,
+    meaning: "Messages that merged requests may bring into one call." },
+  { name: "SIDECAR_MAX_BATCH_SIZE", field: "operationsPerBatchMax", group: "Batching", kind: "integer",
+    default: 1000, min: 1, max: 100_000,
+    meaning: "Requests that may be merged into one call." },
+  { name: "SIDECAR_MAX_PENDING_COUNT", field: "operationsWaitingMax", group: "Batching", kind: "integer",
+    default: 20_000, min: 1, max: 1_000_000,
+    meaning: "Operations of one kind that may wait for a connection; one more is answered 503." },
+
+  { name: "DEFAULT_TIMEOUT", field: "popTimeoutMsDefault", group: "Popping", kind: "integer",
+    default: 30_000, min: 0, max: 3_600_000,
+    meaning: "How long a waiting pop waits when it doesn't say, in milliseconds." },
+  { name: "DEFAULT_BATCH_SIZE", field: "popBatchSizeDefault", group: "Popping", kind: "integer",
+    default: 1, min: 1, max: POP_BATCH_MAX,
+    meaning: "Messages that a pop takes when it doesn't say." },
+  { name: "DEFAULT_SUBSCRIPTION_MODE", field: "subscriptionModeDefault", group: "Popping", kind: "one-of",
+    choices: ["", "all", "new", "new-only"], default: "",
+    meaning: "Where a new consumer group starts when its pop doesn't say: empty or all at the oldest "
+      + "message, new or new-only after the newest." },
+  { name: "POP_WAIT_MAX_INTERVAL_MS", field: "popScanIntervalMs", group: "Popping", kind: "integer",
+    default: 1000, min: 50, max: 60_000,
+    meaning: "How often the broker looks in the database for what hints missed while pops are parked, "
+      + "in milliseconds." },
+  { name: "POP_WAIT_INITIAL_INTERVAL_MS", field: "busyPartitionRetryMs", group: "Popping", kind: "integer",
+    default: 10, min: 1, max: 1000,
+    meaning: "Pause before a partition that another transaction holds is tried again, in milliseconds." },
+
+  { name: "QUEEN_SEGMENT_CACHE_MB", field: "segmentCacheMb", group: "Memory", kind: "integer",
+    default: 64, min: 0, max: 65_536,
+    meaning: "Recent segments that each worker keeps for the next pop, in MiB; 0 keeps none." },
+  { name: "QUEEN_DEDUP_MEMORY_MB", field: "dedupMemoryMb", group: "Memory", kind: "integer",
+    default: 128, min: 1, max: 65_536,
+    meaning: "Transaction ids that each worker remembers to recognize duplicates, in MiB." },
+] as const satisfies readonly Row[];
+
+type TableRow = (typeof VARIABLES)[number];
+type ValueOf<R> = R extends { kind: "integer" }
+  ? number
+  : R extends { kind: "boolean" }
+    ? boolean
+    : R extends { kind: "one-of"; choices: readonly (infer Choice)[] }
+      ? Choice
+      : R extends { kind: "text"; default: string }
+        ? string
+        : string | undefined;
+
+const FIELD_ROWS: readonly FieldRow[] = VARIABLES.filter((row) => "field" in row);
+
+/** One field per row that has one; frozen. */
+export type Config = {
+  readonly [R in TableRow as R extends { field: infer Field extends string } ? Field : never]: ValueOf<R>;
+};
+
+function workerCountDefault({ cores }: Known): number {
+  return Math.max(1, Math.min(4, Math.floor(cores / 2)));
+}
+
+function callDeadlineMsDefault({ statementTimeoutMs }: Known): number {
+  return statementTimeoutMs + 5000;
+}
+
+function secondaryConnectionCountDefault({ workerCount }: Known): number {
+  return SECONDARY_CONNECTIONS_PER_WORKER * workerCount;
+}
+
+function slotCountDefault({ workerCount }: Known): number {
+  const others =
+    CONNECTIONS_TO_START + (SECONDARY_CONNECTIONS_PER_WORKER + BUS_CONNECTIONS_PER_WORKER) * workerCount;
+  const affordable = Math.floor((CONNECTIONS_DEFAULT_MAX - others) / workerCount);
+  return workerCount * Math.max(SLOTS_PER_WORKER_MIN, Math.min(SLOTS_PER_WORKER, affordable));
+}
+
+/** Variables that are known, accepted and do nothing; `*` stands for any run of characters. */
+const WITHOUT_EFFECT: readonly { readonly names: readonly string[]; readonly reason: string }[] = [
+  { names: ["QUEEN_UDP_*", "QUEEN_SYNC_*"], reason: "brokers talk through PostgreSQL" },
+  {
+    names: ["POP_WAIT_BACKOFF_THRESHOLD", "POP_WAIT_BACKOFF_MULTIPLIER", "QUEUE_BACKOFF_CLEANUP_THRESHOLD"],
+    reason: "a waiting pop is woken by the push and doesn't poll; see POP_WAIT_MAX_INTERVAL_MS",
+  },
+  {
+    names: ["QUEEN_CONCURRENCY_MODE", "QUEEN_VEGAS_*"],
+    reason: "a busy database makes batches larger by itself; SIDECAR_POOL_SIZE bounds the calls in flight",
+  },
+  {
+    names: [
+      "QUEEN_*_PREFERRED_BATCH_SIZE",
+      "QUEEN_*_MAX_HOLD_MS",
+      "QUEEN_*_MAX_BATCH_SIZE",
+      "QUEEN_*_MAX_CONCURRENT",
+    ],
+    reason: "batching is set for all kinds of operations by the SIDECAR_ variables",
+  },
+  {
+    names: ["RESPONSE_TIMER_INTERVAL_MS", "RESPONSE_BATCH_SIZE", "RESPONSE_BATCH_MAX"],
+    reason: "an answer is sent as soon as it is known",
+  },
+  { names: ["DB_THREAD_POOL_SERVICE_THREADS"], reason: "NUM_WORKERS decides about parallel work" },
+  {
+    names: ["DB_TCP_USER_TIMEOUT_MS", "DB_KEEPALIVES_IDLE", "DB_KEEPALIVES_INTERVAL", "DB_KEEPALIVES_COUNT"],
+    reason: "LIBQUEEN_INFLIGHT_DEADLINE_MS finds a connection that no longer answers",
+  },
+  {
+    names: [
+      "RETENTION_INTERVAL",
+      "RETENTION_BATCH_SIZE",
+      "PARTITION_CLEANUP_DAYS",
+      "EVICTION_INTERVAL",
+      "EVICTION_BATCH_SIZE",
+      "STATS_INTERVAL_MS",
+      "STATS_RECONCILE_INTERVAL_MS",
+    ],
+    reason: "the pace of maintenance is not configurable in this version",
+  },
+  {
+    names: ["PARTITION_LOOKUP_RECONCILE_INTERVAL_MS", "PARTITION_LOOKUP_RECONCILE_LOOKBACK_SECONDS"],
+    reason: "a push is visible to every pop as soon as it is answered, so there is nothing to reconcile",
+  },
+  {
+    names: [
+      "WORKER_ID",
+      "METRICS_SAMPLE_INTERVAL_MS",
+      "METRICS_AGGREGATE_INTERVAL_S",
+      "METRICS_RETENTION_DAYS",
+      "STATS_HISTORY_RETENTION_DAYS",
+    ],
+    reason: "this version keeps no history of metrics",
+  },
+  {
+    names: ["FILE_BUFFER_*"],
+    reason: "this version has no buffer on disk; a push while PostgreSQL is away is answered 503",
+  },
+  {
+    names: ["QUEEN_CACHE_*"],
+    reason: "QUEEN_SEGMENT_CACHE_MB and QUEEN_DEDUP_MEMORY_MB bound what a worker keeps in memory",
+  },
+  { names: ["WEBAPP_ROOT"], reason: "this version serves no dashboard" },
+  { names: ["UWS_HTTP_MAX_HEADERS_SIZE"], reason: "headers may have 16 KiB, as is usual for Node.js" },
+  { names: ["JWT_*"], reason: "this version has no authentication" },
+];
+
+const YES = /^(true|on|yes|1)$/i;
+const NO = /^(false|off|no|0)$/i;
+
+/** Who sets one of these relies on a protection that is not there: the broker doesn't start. */
+const REFUSED: readonly {
+  readonly name: string;
+  readonly when: string;
+  readonly isSet: (value: string) => boolean;
+  readonly sentence: (value: string) => string;
+}[] = [
+  {
+    name: "JWT_ENABLED",
+    when: "anything but false",
+    isSet: (value) => !NO.test(value),
+    sentence: (value) =>
+      `JWT_ENABLED=${value}: this version has no authentication; ` +
+      "unset it and let only trusted clients reach the port, for example behind a proxy that checks tokens",
+  },
+  ...["QUEEN_ENCRYPTION_KEY", "QUEEN_ENCRYPTION_KEY_FILE"].map((name) => ({
+    name,
+    when: "anything",
+    isSet: () => true,
+    sentence: () =>
+      `${name} is set: this version does not encrypt messages; ` +
+      "unset it if PostgreSQL may store them as they are, and encrypt its disk where that is needed",
+  })),
+];
+
+/** Everything that is wrong with the configuration or the command line, one sentence each. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.problems = problems;
+  }
+}
+
+/** Throws a ConfigError that names every mistake. An empty variable counts as unset. */
+export function readConfig(environment: Environment, cores: number): { config: Config; warnings: string[] } {
+  const { env, problems } = secretsFromFiles(environment);
+  const values: Record<string, unknown> = {};
+  const wrong = new Set<string>();
+  for (const row of FIELD_ROWS) {
+    const text = env[row.name];
+    const problem = text ? problemWith(row.name, row, text) : undefined;
+    if (problem) {
+      problems.push(problem);
+      wrong.add(row.name);
+    }
+    values[row.field] = text && !problem ? parse(row, text) : defaultOf(row, { ...values, cores } as Known);
+  }
+  const config = Object.freeze(values) as unknown as Config;
+  problems.push(...problemsBetween(config, wrong));
+  for (const { name, isSet, sentence } of REFUSED) {
+    const value = env[name];
+    if (value && isSet(value)) problems.push(sentence(value));
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return { config, warnings: [...warningsAboutConnections(config), ...warningsAboutNames(env)] };
+}
+
+/** Connections that the broker opens at most, over all workers. */
+export function connectionCount(config: Config): number {
+  const bus = BUS_CONNECTIONS_PER_WORKER * config.workerCount;
+  return config.slotCount + config.secondaryConnectionCount + bus + CONNECTIONS_TO_START;
+}
+
+/** The environment with each secret that `<name>_FILE` points to in place of the pointer. */
+export function environmentWithSecrets(environment: Environment): Environment {
+  const { env, problems } = secretsFromFiles(environment);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return env;
+}
+
+function secretsFromFiles(environment: Environment): { env: Environment; problems: string[] } {
+  const env: Record<string, string | undefined> = { ...environment };
+  const problems: string[] = [];
+  for (const { name, kind } of VARIABLES) {
+    const pointer = `${name}_FILE`;
+    const path = env[pointer];
+    if (kind !== "secret" || path === undefined) continue;
+    delete env[pointer];
+    if (path === "") continue;
+    if (env[name]) {
+      problems.push(`${name} and ${pointer} are both set; unset one of them`);
+      continue;
+    }
+    try {
+      // Editors and `echo` end a file with a newline, which is no part of the secret.
+      env[name] = readFileSync(path, "utf8").replace(/\r?\n$/, "");
+      if (env[name] === "") problems.push(`${pointer} names ${path}, which is empty`);
+    } catch (error) {
+      problems.push(
+        `${pointer} names ${path}, which cannot be read: ${(error as NodeJS.ErrnoException).code}`,
+      );
+    }
+  }
+  return { env, problems };
+}
+
+function problemWith(label: string, row: FieldRow, text: string): string | undefined {
+  switch (row.kind) {
+    case "integer": {
+      const inRange = /^-?\d+$/.test(text.trim()) && Number(text) >= row.min && Number(text) <= row.max;
+      return inRange ? undefined : `${label} must be an integer from ${row.min} to ${row.max}, got "${text}"`;
+    }
+    case "boolean":
+      if (YES.test(text) || NO.test(text)) return undefined;
+      return `${label} must be on or off, got "${text}"`;
+    case "one-of":
+      if (row.choices.includes(text)) return undefined;
+      return `${label} must be ${listOf(row.choices)}, got "${text}"`;
+    case "text":
+    case "secret":
+      return text.trim() === "" ? `${label} must not be blank` : undefined;
+  }
+}
+
+/** Mistakes that only show when two values are compared; a value that is wrong by itself is left out. */
+function problemsBetween(config: Config, wrong: ReadonlySet<string>): string[] {
+  const problems: string[] = [];
+  const { workerCount, statementTimeoutMs, callDeadlineMs } = config;
+  for (const row of FIELD_ROWS) {
+    if (row.kind !== "integer" || !row.perWorker || wrong.has("NUM_WORKERS") || wrong.has(row.name)) continue;
+    const { min, because } = row.perWorker;
+    const value = config[row.field as keyof Config] as number;
+    if (value >= min * workerCount) continue;
+    problems.push(
+      `${row.name} must be at least ${min} per worker, ${min * workerCount} for ${workerCount} workers, ` +
+        `got "${value}": ${because}`,
+    );
+  }
+  const comparable = !wrong.has("DB_STATEMENT_TIMEOUT") && !wrong.has("LIBQUEEN_INFLIGHT_DEADLINE_MS");
+  if (comparable && callDeadlineMs <= statementTimeoutMs) {
+    problems.push(
+      "LIBQUEEN_INFLIGHT_DEADLINE_MS must be more than DB_STATEMENT_TIMEOUT, " +
+        `which is ${statementTimeoutMs}, got "${callDeadlineMs}"`,
+    );
+  }
+  return problems;
+}
+
+function parse(row: FieldRow, text: string): unknown {
+  if (row.kind === "integer") return Number(text);
+  if (row.kind === "boolean") return YES.test(text);
+  return text;
+}
+
+function defaultOf(row: FieldRow, known: Known): unknown {
+  if (typeof row.default !== "object") return row.default;
+  return "of" in row.default ? row.default.of(known) : undefined;
+}
+
+function warningsAboutConnections(config: Config): string[] {
+  const count = connectionCount(config);
+  if (count <= CONNECTIONS_OF_A_DEFAULT_SERVER) return [];
+  return [
+    `SIDECAR_POOL_SIZE=${config.slotCount}, DB_POOL_SIZE=${config.secondaryConnectionCount} and ` +
+      `NUM_WORKERS=${config.workerCount} open up to ${count} connections; ` +
+      `PostgreSQL accepts ${CONNECTIONS_OF_A_DEFAULT_SERVER} unless max_connections is raised`,
+  ];
+}
+
+function warningsAboutNames(env: Environment): string[] {
+  const warnings: string[] = [];
+  for (const name of Object.keys(env).sort()) {
+    if (!env[name] || REFUSED.some((refused) => refused.name === name)) continue;
+    const row = WITHOUT_EFFECT.find(({ names }) => names.some((pattern) => matches(pattern, name)));
+    if (row) warnings.push(`${name} has no effect: ${row.reason}`);
+  }
+  return warnings;
+}
+
+function matches(pattern: string, name: string): boolean {
+  return new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(name);
+}
+
+/** One NAME=value per line; a secret is shown as ***, and what is unset as nothing. */
+export function printConfig(config: Config): string {
+  const lines = FIELD_ROWS.map((row) => {
+    const value = config[row.field as keyof Config];
+    if (value === undefined) return `${row.name}=`;
+    if (row.kind === "secret") return `${row.name}=***`;
+    if (row.kind === "boolean") return `${row.name}=${value ? "on" : "off"}`;
+    return `${row.name}=${value}`;
+  });
+  return `${lines.join("\n")}\n`;
+}
+
+const FLAGS = {
+  help: { type: "boolean", meaning: "Print this text." },
+  version: { type: "boolean", meaning: "Print the version." },
+  "print-config": {
+    type: "boolean",
+    meaning: "Print the configuration that would be used, without secrets.",
+  },
+  port: { type: "string", value: "N", variable: "PORT", meaning: "Listen on this port, whatever PORT says." },
+  host: {
+    type: "string",
+    value: "H",
+    variable: "HOST",
+    meaning: "Listen on this address, whatever HOST says.",
+  },
+} as const;
+
+export interface Arguments {
+  readonly action: "serve" | "help" | "version" | "print-config";
+  /** Variables that flags set, to lay over the environment: `{ ...env, ...overrides }`. */
+  readonly overrides: Readonly<Record<string, string>>;
+}
+
+/** Takes the arguments after the program's name. Throws a ConfigError that names every mistake. */
+export function parseArguments(argv: readonly string[]): Arguments {
+  const { tokens } = parseArgs({ args: [...argv], options: FLAGS, strict: false, tokens: true });
+  const problems: string[] = [];
+  const overrides: Record<string, string> = {};
+  const actions = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind === "positional") {
+      problems.push(`Unexpected argument "${token.value}": the broker takes only flags, see --help`);
+    }
+    if (token.kind !== "option") continue;
+    if (!isFlag(token.name)) {
+      problems.push(`Unknown flag ${token.rawName}: ${suggestion(token.name)}`);
+      continue;
+    }
+    const flag = FLAGS[token.name];
+    if (flag.type === "boolean") {
+      if (token.value !== undefined) problems.push(`--${token.name} takes no value, got "${token.value}"`);
+      actions.add(token.name);
+    } else if (!token.value || (!token.inlineValue && token.value.startsWith("--"))) {
+      problems.push(`--${token.name} needs a value, as in --${token.name} ${flag.value}`);
+    } else {
+      const row = FIELD_ROWS.find(({ name }) => name === flag.variable)!;
+      const problem = problemWith(`--${token.name}`, row, token.value);
+      if (problem) problems.push(problem);
+      overrides[flag.variable] = token.value;
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  const action = (["help", "version", "print-config"] as const).find((name) => actions.has(name));
+  return { action: action ?? "serve", overrides };
+}
+
+function isFlag(name: string): name is keyof typeof FLAGS {
+  return Object.hasOwn(FLAGS, name);
+}
+
+function suggestion(name: string): string {
+  const [nearest, distance] = Object.keys(FLAGS)
+    .map((flag) => [flag, editDistance(name, flag)] as const)
+    .reduce((best, next) => (next[1] < best[1] ? next : best));
+  return distance <= Math.ceil(nearest.length / 2) ? `did you mean --${nearest}?` : "see --help";
+}
+
+/** Insertions, deletions and replacements of one character that turn one word into the other. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1];
+    for (let j = 1; j <= to.length; j += 1) {
+      const replaced = row[j - 1]! + (letter === to[j - 1] ? 0 : 1);
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, replaced));
+    }
+    row = next;
+  }
+  return row[to.length]!;
+}
+
+const HELP_COLUMNS = 100;
+const HELP_NAME_COLUMNS = 32;
+
+export function helpText(version: string): string {
+  const lines = [
+    `Queen broker ${version}: a partitioned message queue on PostgreSQL`,
+    "",
+    "Usage: queen-broker [flags]",
+    "",
+    "Flags",
+  ];
+  for (const [name, flag] of Object.entries(FLAGS)) {
+    lines.push(...helpEntry(`--${name}${"value" in flag ? ` ${flag.value}` : ""}`, flag.meaning));
+  }
+  lines.push("", "Environment variables");
+  for (const group of GROUPS) {
+    lines.push("", group);
+    for (const row of rowsOf(group)) {
+      lines.push(...helpEntry(row.name, `${meaningOf(row)} Default: ${defaultText(row)}.`));
+    }
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** The name in one column, the text wrapped in the other. */
+function helpEntry(name: string, text: string): string[] {
+  const lines: string[] = [];
+  let line = `  ${name}`.padEnd(HELP_NAME_COLUMNS);
+  for (const word of text.split(" ")) {
+    if (line.length > HELP_NAME_COLUMNS && line.length + 1 + word.length > HELP_COLUMNS) {
+      lines.push(line);
+      line = " ".repeat(HELP_NAME_COLUMNS);
+    }
+    line += line.length > HELP_NAME_COLUMNS ? ` ${word}` : word;
+  }
+  return [...lines, line];
+}
+
+/** Markdown for docs/configuration.md. */
+export function configurationPage(): string {
+  const lines = [
+    "# Configuration",
+    "",
+    "The broker reads environment variables once, at start, checks every value and names all mistakes",
+    "together. An empty variable counts as unset. `queen-broker --print-config` shows the values in use,",
+    "without secrets.",
+    "",
+    `With the defaults a broker opens at most ${CONNECTIONS_DEFAULT_MAX} connections to PostgreSQL, whatever`,
+    "the number of cores: SIDECAR_POOL_SIZE + DB_POOL_SIZE + NUM_WORKERS + 1.",
+  ];
+  for (const group of GROUPS) {
+    lines.push("", `## ${group}`, "", "| Variable | Default | Values | Meaning |", "|---|---|---|---|");
+    for (const row of rowsOf(group)) {
+      lines.push(`| \`${row.name}\` | ${defaultText(row)} | ${valuesText(row)} | ${meaningOf(row)} |`);
+    }
+  }
+  lines.push(
+    "",
+    "## Variables that stop the broker from starting",
+    "",
+    "They ask for a protection that this version does not have.",
+    "",
+    "| Variable | Refused when it is |",
+    "|---|---|",
+    ...REFUSED.map(({ name, when }) => `| \`${name}\` | ${when} |`),
+    "",
+    "## Variables without effect",
+    "",
+    "They are accepted, and the broker warns about each that is set.",
+    "",
+    "| Variables | Reason |",
+    "|---|---|",
+    ...WITHOUT_EFFECT.map(
+      ({ names, reason }) => `| ${names.map((name) => `\`${name}\``).join(", ")} | ${reason} |`,
+    ),
+  );
+  return `${lines.join("\n")}\n`;
+}
+
+function rowsOf(group: Group): readonly Row[] {
+  return VARIABLES.filter((row) => row.group === group);
+}
+
+function meaningOf(row: Row): string {
+  const file = row.kind === "secret" ? ` ${row.name}_FILE names a file that holds it.` : "";
+  return row.meaning + file;
+}
+
+function defaultText(row: Row): string {
+  if (typeof row.default === "object") return "of" in row.default ? row.default.text : row.default.unset;
+  if (typeof row.default === "boolean") return row.default ? "on" : "off";
+  return row.default === "" ? "empty" : String(row.default);
+}
+
+function valuesText(row: Row): string {
+  if (row.kind === "integer") return `integer, ${row.min} to ${row.max}`;
+  if (row.kind === "boolean") return "field" in row ? "on, off" : "true, false";
+  if (row.kind === "one-of") return (row.choices ?? []).map((choice) => choice || "empty").join(", ");
+  return row.kind;
+}
+
+function listOf(choices: readonly string[]): string {
+  const words = choices.map((choice) => choice || "empty");
+  return `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}

@@ -1,0 +1,362 @@
+/** The handlers of the data plane: push, pop, ack, lease, transaction. Each builds its answer's bytes itself. */
+import { BrokerError, offsetSuffix } from "@queen/protocol";
+import type { OperationStatistics } from "../batching/operation-statistics.ts";
+import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
+import { encodeString } from "../operations/json-scanner.ts";
+import { checkName } from "../operations/names.ts";
+import { popAnswer } from "../operations/pop-answer.ts";
+import { type PushItem, parsePushBody } from "../operations/push-body.ts";
+import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
+import { isoMilliseconds } from "../operations/timestamp.ts";
+import { parseTransactionBody } from "../operations/transaction-body.ts";
+import type { EmptyReason, PopOutcome, PopRequest, Subscription, Taken } from "../popping/pop.ts";
+import type { Popper } from "../popping/popper.ts";
+import type { Pusher, PushOutcome } from "../pushing/pusher.ts";
+import type { Renewer } from "../settling/renewer.ts";
+import type { AckResult, Settler } from "../settling/settler.ts";
+import { type TransactionResult, TransactionRefused, type Transactor } from "../transacting/transactor.ts";
+import { type PopDefaults, type PopParameters, popParameters } from "./parameters.ts";
+import type { Answer, Request } from "./server.ts";
+
+export interface DataPlaneOptions {
+  readonly pusher: Pusher;
+  readonly popper: Popper;
+  readonly settler: Settler;
+  readonly renewer: Renewer;
+  readonly transactor: Transactor;
+  /** A pop's messages are on their way to a client, under a lease. */
+  readonly delivered: (taken: readonly Taken[], token: number) => void;
+  readonly giveBack: (taken: readonly Taken[], token: number) => void;
+  /** The queues of a namespace and a task, the most urgent first. */
+  readonly queuesOf: (namespace: string, task: string) => Promise<string[]>;
+  /** The time that a text means, as PostgreSQL writes it; undefined: it means none. */
+  readonly readTimestamp: (text: string) => Promise<string | undefined>;
+  readonly newTransactionId: () => string;
+  readonly popDefaults: PopDefaults;
+  readonly statistics: Readonly<
+    Record<"push" | "pop" | "ack" | "transaction" | "renew_lease", OperationStatistics>
+  >;
+  /** Somebody works here. */
+  readonly active: () => void;
+  readonly now: () => number;
+}
+
+const QUEUES_PER_POP_MAX = 200;
+
+export class DataPlane {
+  readonly #options: DataPlaneOptions;
+
+  constructor(options: DataPlaneOptions) {
+    this.#options = options;
+  }
+
+  // ------------------------------------------------------------------------------------------------ push
+
+  async push(request: Request): Promise<Answer> {
+    const { pusher, statistics, now, newTransactionId } = this.#options;
+    const startedAtMs = now();
+    this.#options.active();
+    const items = parsePushBody(request.text(), newTransactionId, null);
+    if (items.length === 0) return { status: 201, body: "[]" };
+    const outcomes = await pusher.push(items);
+    statistics.push.answered(items.length, now() - startedAtMs);
+    return { status: 201, body: pushAnswer(items, outcomes) };
+  }
+
+  // ------------------------------------------------------------------------------------------------- pop
+
+  async popQueue(request: Request): Promise<Answer> {
+    const queue = checkName(request.params.queue, "queue", { allowEmpty: true });
+    const partition =
+      request.params.partition === undefined ? undefined : checkName(request.params.partition, "partition");
+    return this.#pop(request, [queue], partition);
+  }
+
+  /** By `queue` and `partition`, or by `namespace` and `task`. */
+  async popAny(request: Request): Promise<Answer> {
+    const { query } = request;
+    const queue = query.get("queue");
+    const partition = query.get("partition");
+    if (queue !== null) {
+      return this.#pop(
+        request,
+        [checkName(queue, "queue", { allowEmpty: true })],
+        partition ? checkName(partition, "partition") : undefined,
+      );
+    }
+    const namespace = query.get("namespace") ?? "";
+    const task = query.get("task") ?? "";
+    if (namespace === "" && task === "") {
+      throw new BrokerError("VALIDATION_FAILED", "Say what to pop: queue (and partition), or namespace or task.");
+    }
+    const queues = await this.#options.queuesOf(namespace, task);
+    return this.#pop(request, queues.slice(0, QUEUES_PER_POP_MAX), undefined);
+  }
+
+  async #pop(request: Request, queues: readonly string[], partition: string | undefined): Promise<Answer> {
+    const { now, statistics, popDefaults } = this.#options;
+    const startedAtMs = now();
+    this.#options.active();
+    const parameters = popParameters(request.query, popDefaults);
+    const subscription = await this.#subscription(parameters);
+    const wanted = (queue: string, waitMs: number): PopRequest => ({
+      queue,
+      partition,
+      group: parameters.group,
+      batch: parameters.batch,
+      partitions: parameters.partitions,
+      autoAck: parameters.autoAck,
+      waitMs,
+      subscription,
+    });
+    let outcome: PopOutcome = { status: "empty", reason: "no_available_partition" };
+    if (queues.length === 1) outcome = await this.#popOnce(request, [wanted(queues[0]!, parameters.waitMs)]);
+    else {
+      // The most urgent queue that has something; if none has, whichever gets something first.
+      for (const queue of queues) {
+        outcome = await this.#popOnce(request, [wanted(queue, 0)]);
+        if (outcome.status === "messages") break;
+      }
+      if (outcome.status === "empty" && parameters.waitMs > 0 && queues.length > 0) {
+        const leftMs = Math.max(1, parameters.waitMs - (now() - startedAtMs));
+        outcome = await this.#popOnce(request, queues.map((queue) => wanted(queue, leftMs)));
+      }
+    }
+    const answer = this.#popAnswer(request, outcome, parameters);
+    statistics.pop.answered(answer.messages, now() - startedAtMs);
+    return answer;
+  }
+
+  /** Starts these pops; the first that gets messages wins, the others are called off. */
+  #popOnce(request: Request, pops: readonly PopRequest[]): Promise<PopOutcome> {
+    const { popper, giveBack } = this.#options;
+    return new Promise((resolve, reject) => {
+      let left = pops.length;
+      let isDecided = false;
+      const decide = (outcome: PopOutcome | Error): void => {
+        left--;
+        if (isDecided) {
+          if (!(outcome instanceof Error) && outcome.status === "messages") giveBack(outcome.taken, outcome.token);
+          return;
+        }
+        if (!(outcome instanceof Error) && outcome.status === "empty" && left > 0) return;
+        isDecided = true;
+        if (outcome instanceof Error) reject(outcome);
+        else resolve(outcome);
+        // After this turn: the loop below may not have started the others yet.
+        if (pops.length > 1) setImmediate(hangUp);
+      };
+      const handles = pops.map((pop) => popper.pop(pop, decide));
+      const hangUp = (): void => {
+        for (const handle of handles) handle.hangUp();
+      };
+      request.onHangUp(() => {
+        isDecided = true;
+        hangUp();
+        resolve({ status: "empty", reason: "timeout" });
+      });
+    });
+  }
+
+  #popAnswer(
+    request: Request,
+    outcome: PopOutcome,
+    { autoAck }: PopParameters,
+  ): Answer & { readonly messages: number } {
+    if (outcome.status === "empty") return { ...emptyAnswer(outcome.reason), messages: 0 };
+    const { taken, token, group } = outcome;
+    const { delivered, giveBack } = this.#options;
+    const answer = popAnswer(
+      taken.map(({ groupLane: { lane }, from, to, acked, segments }) => ({
+        queueJson: lane.queue.nameJson,
+        partitionJson: lane.nameJson,
+        partition: lane.id,
+        partitionId: lane.partitionId,
+        messageIdPrefix: lane.messageIdPrefix,
+        from,
+        to,
+        acked,
+        segments,
+      })),
+      group.nameJson,
+      autoAck ? undefined : token,
+    );
+    if (!autoAck) {
+      delivered(taken, token);
+      request.onHangUp(() => giveBack(taken, token));
+    }
+    return { status: 200, body: answer.body, messages: answer.messages };
+  }
+
+  async #subscription(parameters: PopParameters): Promise<Subscription> {
+    const { subscriptionMode: mode, subscriptionFrom: from } = parameters;
+    if (from === "now") return { mode: "new", from: null };
+    if (from !== "") {
+      const time = await this.#options.readTimestamp(from);
+      if (time === undefined) {
+        throw new BrokerError(
+          "VALIDATION_FAILED",
+          `subscriptionFrom must be "now" or a time such as 2026-11-15T19:00:00Z, got "${from.slice(0, 40)}".`,
+        );
+      }
+      return { mode: "timestamp", from: time };
+    }
+    return mode === "new" || mode === "new-only" ? { mode: "new", from: null } : { mode: "all", from: null };
+  }
+
+  // ------------------------------------------------------------------------------------------------- ack
+
+  ack(request: Request): Promise<Answer> {
+    return this.#ack([parseAckBody(requiredJson(request))]);
+  }
+
+  ackBatch(request: Request): Promise<Answer> {
+    return this.#ack(parseAckBatchBody(requiredJson(request)));
+  }
+
+  async #ack(items: readonly AckItem[]): Promise<Answer> {
+    const { settler, statistics, now } = this.#options;
+    const startedAtMs = now();
+    const results = await Promise.all(
+      items.map((item) =>
+        item.status === undefined
+          ? unknownStatus(item.statusText)
+          : settler.ack({ ...item, status: item.status }, item.group),
+      ),
+    );
+    statistics.ack.answered(items.length, now() - startedAtMs);
+    return { status: 200, body: ackAnswer(items, results) };
+  }
+
+  // ----------------------------------------------------------------------------------------------- lease
+
+  async extendLease(request: Request): Promise<Answer> {
+    const { renewer, statistics, now } = this.#options;
+    const startedAtMs = now();
+    const body = request.json();
+    const seconds = (typeof body === "object" && body !== null ? (body as { seconds?: unknown }).seconds : undefined) ?? 60;
+    if (typeof seconds !== "number" || !Number.isInteger(seconds) || seconds < 1) {
+      throw new BrokerError("VALIDATION_FAILED", "seconds must be a whole number from 1 on.");
+    }
+    const leaseId = request.params.leaseId!;
+    const expiresAtUs = await renewer.renew(leaseId, seconds);
+    statistics.renew_lease.answered(1, now() - startedAtMs);
+    const expiresAt = expiresAtUs === undefined ? null : isoMilliseconds(expiresAtUs);
+    const result = {
+      index: 0,
+      leaseId,
+      success: expiresAt !== null,
+      error: expiresAt === null ? "Lease not found" : null,
+      expiresAt,
+      newExpiresAt: expiresAt,
+    };
+    return {
+      status: 200,
+      body: JSON.stringify([result]),
+      isText: true,
+      headers: expiresAt === null ? {} : { "Queen-Lease-Expires-At": expiresAt },
+    };
+  }
+
+  // ----------------------------------------------------------------------------------------- transaction
+
+  async transaction(request: Request): Promise<Answer> {
+    const { transactor, statistics, now, newTransactionId } = this.#options;
+    const startedAtMs = now();
+    const body = parseTransactionBody(request.text(), newTransactionId, null);
+    const transactionId = newTransactionId();
+    try {
+      const results = await transactor.run(body);
+      return {
+        status: 200,
+        body: JSON.stringify({ transactionId, success: true, results: results.map(transactionResult) }),
+        isText: true,
+      };
+    } catch (error) {
+      if (!(error instanceof TransactionRefused)) throw error;
+      const results = body.operations.map((operation, index) => ({
+        index,
+        type: operation.type,
+        success: false,
+        transactionId: operation.type === "push" ? operation.item.transactionId : operation.ack.transactionId,
+      }));
+      return {
+        status: 409,
+        body: JSON.stringify({ transactionId, success: false, error: error.message, code: "CONFLICT", results }),
+        isText: true,
+      };
+    } finally {
+      statistics.transaction.answered(body.operations.length, now() - startedAtMs);
+    }
+  }
+}
+
+function requiredJson(request: Request): unknown {
+  const body = request.json();
+  if (body === undefined) throw new BrokerError("INVALID_JSON", "Empty request body");
+  return body;
+}
+
+function pushAnswer(items: readonly PushItem[], outcomes: readonly PushOutcome[]): string {
+  let body = "[";
+  for (let index = 0; index < items.length; index++) {
+    const { fragment } = items[index]!;
+    const outcome = outcomes[index]!;
+    if (outcome.status === "failed") throw outcome.error;
+    const { lane, offset } = outcome;
+    body +=
+      `${index === 0 ? "" : ","}{"index":${index},"status":"${outcome.status}",` +
+      `"transaction_id":${transactionIdJson(fragment)},"message_id":"${lane.messageIdPrefix}${offsetSuffix(offset)}",`;
+    if (outcome.status === "queued") {
+      body += `"partition_id":"${lane.partitionId}","trace_id":${traceIdJson(fragment)},`;
+    }
+    body += `"queueName":${lane.queue.nameJson}}`;
+  }
+  return `${body}]`;
+}
+
+const emptyAnswer = (reason: EmptyReason): Answer => ({ status: 204, headers: { "Queen-Empty-Reason": reason } });
+
+const unknownStatus = (status: string): AckResult => ({
+  success: false,
+  error: `unknown status "${status}": use completed, failed, dlq or retry`,
+  released: false,
+  dlq: false,
+  lane: undefined,
+});
+
+function ackAnswer(items: readonly AckItem[], results: readonly AckResult[]): string {
+  let body = "[";
+  for (let index = 0; index < items.length; index++) {
+    const { success, error, released, dlq, lane } = results[index]!;
+    body +=
+      `${index === 0 ? "" : ","}{"index":${index},"transactionId":${encodeString(items[index]!.transactionId)},` +
+      `"success":${success},"error":${error === null ? "null" : encodeString(error)},` +
+      `"queueName":${lane ? lane.queue.nameJson : "null"},"partitionName":${lane ? lane.nameJson : "null"},` +
+      `"leaseReleased":${released},"dlq":${dlq}}`;
+  }
+  return `${body}]`;
+}
+
+function transactionResult(result: TransactionResult, index: number): Record<string, unknown> {
+  if (result.type === "ack") {
+    return {
+      index,
+      type: "ack",
+      success: true,
+      transactionId: result.ack.transactionId,
+      error: null,
+      dlq: result.dlq,
+    };
+  }
+  return {
+    index,
+    type: "push",
+    success: true,
+    status: result.status,
+    transactionId: result.item.transactionId,
+    messageId: result.messageId,
+    partitionId: result.partitionId,
+    queueName: result.item.queue,
+  };
+}

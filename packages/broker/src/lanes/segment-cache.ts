@@ -1,0 +1,78 @@
+/**
+ * The segment cache keeps recent segments of lanes that are being read, so that small pops need not read a
+ * whole segment again and again. A lane's cached segments are neighbours, and segments never change, so what
+ * is cached is right for ever. Bounded in bytes; the lane used longest ago goes first.
+ */
+import type { Segment } from "../operations/segment.ts";
+import type { Lane } from "./lane.ts";
+
+const BYTES_PER_LANE_MAX = 512 * 1024;
+const OVERHEAD_BYTES = 120;
+
+export class SegmentCache {
+  readonly #bytesMax: number;
+  readonly #lanes = new Set<Lane>(); // in the order of their last use
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The offsets that the cache holds of a lane. */
+  from(lane: Lane): number {
+    return lane.cached.length === 0 ? 0 : lane.cached[0]!.firstOffset;
+  }
+
+  to(lane: Lane): number {
+    const last = lane.cached[lane.cached.length - 1];
+    return last === undefined ? 0 : last.firstOffset + last.count;
+  }
+
+  /** Adds the next segments of a lane; what does not join on replaces what was there. */
+  keep(lane: Lane, segments: readonly Segment[]): void {
+    if (lane.gone || this.#bytesMax === 0) return;
+    for (const segment of segments) {
+      if (lane.cached.length > 0) {
+        const to = this.to(lane);
+        if (segment.firstOffset < to) continue;
+        if (segment.firstOffset > to) this.drop(lane);
+      }
+      lane.cached.push(segment);
+      this.#count(lane, sizeOf(segment));
+    }
+    while (lane.cachedBytes > BYTES_PER_LANE_MAX && lane.cached.length > 1) {
+      this.#count(lane, -sizeOf(lane.cached.shift()!));
+    }
+    this.#lanes.delete(lane);
+    this.#lanes.add(lane);
+    for (const oldest of this.#lanes) {
+      if (this.#bytes <= this.#bytesMax) break;
+      this.drop(oldest);
+    }
+  }
+
+  /** The segments that hold [from, to) of a lane; undefined: not all of them are here. */
+  find(lane: Lane, from: number, to: number): Segment[] | undefined {
+    if (lane.cached.length === 0 || from < this.from(lane) || to > this.to(lane)) return undefined;
+    return lane.cached.filter(
+      (segment) => segment.firstOffset < to && segment.firstOffset + segment.count > from,
+    );
+  }
+
+  drop(lane: Lane): void {
+    this.#count(lane, -lane.cachedBytes);
+    lane.cached = [];
+    this.#lanes.delete(lane);
+  }
+
+  #count(lane: Lane, bytes: number): void {
+    lane.cachedBytes += bytes;
+    this.#bytes += bytes;
+  }
+}
+
+const sizeOf = (segment: Segment): number => segment.body.length + segment.ends.length + OVERHEAD_BYTES;

@@ -1,0 +1,143 @@
+/**
+ * The window store loads the dedup windows of lanes and bounds their memory: the lane used longest ago loses
+ * its window first and has it read again when it is next appended to. Loading and verifying go to the
+ * database for many lanes in one call.
+ */
+import { BrokerError } from "@queen/protocol";
+import { DedupWindow } from "../operations/dedup-window.ts";
+import { encodeString } from "../operations/json-scanner.ts";
+import { transactionIdJson } from "../operations/segment.ts";
+import type { Session } from "../postgres/session.ts";
+import * as statements from "../postgres/statements.ts";
+import type { Lane, PendingMessage } from "./lane.ts";
+
+type UseSession = <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+
+interface Loading {
+  readonly lane: Lane;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+const LOADED_AT_ONCE_MAX = 200;
+// A window's size is counted when it is loaded and then again after this many more keys.
+const COUNT_EVERY = 256;
+
+export class WindowStore {
+  readonly #use: UseSession;
+  readonly #bytesMax: number;
+  readonly #bytesOf = new Map<Lane, number>(); // in the order of their last count
+  #bytes = 0;
+  #loadings: Loading[] = [];
+  #loading = false;
+
+  constructor(use: UseSession, bytesMax: number) {
+    this.#use = use;
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Gives the lane a complete window. A lane without messages needs no look. */
+  load(lane: Lane): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#loadings.push({ lane, resolve, reject });
+      if (!this.#loading) {
+        this.#loading = true;
+        setImmediate(() => void this.#loadAll());
+      }
+    });
+  }
+
+  async #loadAll(): Promise<void> {
+    while (this.#loadings.length > 0) {
+      const batch = this.#loadings.splice(0, LOADED_AT_ONCE_MAX);
+      try {
+        const rows = await this.#use((session) =>
+          session.run(statements.readKeys, [batch.map((loading) => loading.lane.id)]),
+        );
+        const windows = batch.map(() => undefined as DedupWindow | undefined);
+        for (const row of rows) {
+          if (row.nextOffset === null) continue;
+          const { lane } = batch[row.lane]!;
+          windows[row.lane] ??= new DedupWindow(lane.queue.options.dedup, row.nextOffset);
+          if (row.keys !== null) windows[row.lane]!.addSegment(row.keys, row.createdAtUs!);
+        }
+        batch.forEach(({ lane, resolve }, index) => {
+          const window = windows[index];
+          if (window) {
+            lane.window = window;
+            lane.nextOffset = Math.max(lane.nextOffset, window.completeTo);
+            this.count(lane);
+          } else lane.gone = true;
+          resolve();
+        });
+      } catch (error) {
+        for (const loading of batch) loading.reject(error as Error);
+      }
+    }
+    this.#loading = false;
+  }
+
+  /** The lane's window grew. */
+  grew(lane: Lane, before: number, after: number): void {
+    if (Math.floor(before / COUNT_EVERY) !== Math.floor(after / COUNT_EVERY) || !this.#bytesOf.has(lane)) {
+      this.count(lane);
+    }
+  }
+
+  count(lane: Lane): void {
+    if (!lane.window) return;
+    this.forgetBytes(lane);
+    const bytes = lane.window.bytes;
+    this.#bytesOf.set(lane, bytes);
+    this.#bytes += bytes;
+    for (const oldest of this.#bytesOf.keys()) {
+      if (this.#bytes <= this.#bytesMax || oldest === lane) break;
+      if (oldest.turn === undefined) oldest.window = undefined;
+      this.forgetBytes(oldest);
+    }
+  }
+
+  drop(lane: Lane): void {
+    lane.window = undefined;
+    this.forgetBytes(lane);
+  }
+
+  forgetBytes(lane: Lane): void {
+    this.#bytes -= this.#bytesOf.get(lane) ?? 0;
+    this.#bytesOf.delete(lane);
+  }
+
+  /**
+   * Looks in the log for messages whose key may be in the lane's window already. Where the transactionId is
+   * really there, the offset is returned; the others are marked as fresh.
+   */
+  async verify(lane: Lane, suspects: readonly PendingMessage[]): Promise<Map<PendingMessage, number>> {
+    const window = lane.window;
+    if (!window) throw new BrokerError("INTERNAL", "a message was verified without a window");
+    const from = Math.max(0, window.completeTo - lane.queue.options.dedup.messagesMax - 4096);
+    const rows = await this.#use((session) =>
+      session.run(statements.findMessages, [
+        suspects.map(() => lane.id),
+        suspects.map((message) => {
+          const key = Buffer.allocUnsafe(8);
+          key.writeUInt32BE(message.keyHigh, 0);
+          key.writeUInt32BE(message.keyLow, 4);
+          return key;
+        }),
+        suspects.map(() => from),
+      ]),
+    );
+    const found = new Map<PendingMessage, number>();
+    for (const row of rows) {
+      const message = suspects[row.search]!;
+      if (transactionIdJson(row.fragment) !== encodeString(message.transactionId)) continue;
+      found.set(message, Math.min(row.atOffset, found.get(message) ?? Infinity));
+    }
+    for (const message of suspects) if (!found.has(message)) message.freshTo = window.completeTo;
+    return found;
+  }
+}

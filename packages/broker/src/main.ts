@@ -1,0 +1,358 @@
+#!/usr/bin/env node
+/**
+ * The broker's process: arguments, configuration, start, signals, exit code.
+ *
+ * It is one primary process, which owns the database's start and serves no request, and its workers, which
+ * run this file too.
+ *
+ *   configuration ──▶ port free? ──▶ fork workers ──▶ embedded PostgreSQL, ──▶ orders to the workers,
+ *         │               │                           if none is given         which listen and answer 503
+ *         └── mistakes ───┴──▶ exit 1                                                      │
+ *                                                                                          ▼
+ *   exit 0 ◀── stop PostgreSQL ◀── stop workers ◀── signal ◀── banner ◀── workers work ◀── migrate
+ *
+ * Once configured, only three things end it: a signal, a port that cannot be had, and a migration that the
+ * database refuses. A worker or an embedded PostgreSQL that dies is started again, and a database that is
+ * away is waited for.
+ */
+import cluster from "node:cluster";
+import { readFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { availableParallelism } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { startBroker } from "./broker.ts";
+import { ListenError, runWorker, Supervisor } from "./cluster/supervisor.ts";
+import {
+  type Config,
+  ConfigError,
+  type Environment,
+  environmentWithSecrets,
+  helpText,
+  parseArguments,
+  printConfig,
+  readConfig,
+} from "./config.ts";
+import { type DatabaseSettings, describe, readDatabaseSettings } from "./postgres/database-settings.ts";
+import { defaultDataDir, type EmbeddedServer, startEmbeddedServer } from "./postgres/embedded-server.ts";
+import { DatabaseRefusedError, prepareDatabase } from "./postgres/prepare-database.ts";
+import { createLog, type Log } from "./telemetry.ts";
+
+interface WorkerOrders {
+  readonly config: Config;
+  readonly database: DatabaseSettings;
+  readonly version: string;
+}
+
+// What a worker may take beyond the time for requests in flight: to give leases back and close connections.
+const STOP_EXTRA_MS = 2_000;
+// npm passes on the SIGINT that the terminal has sent to the broker already. Nobody types that fast.
+const SAME_SIGNAL_WITHIN_MS = 300;
+const EMBEDDED_PAUSE_MS_MIN = 100;
+const EMBEDDED_PAUSE_MS_MAX = 5_000;
+// An embedded PostgreSQL that ran so long did not die of its start: the next pause is the shortest again.
+const EMBEDDED_STEADY_AFTER_MS = 60_000;
+
+/** Resolves with the exit code, when everything that was started has ended. */
+async function runPrimary(argv: readonly string[], env: Environment): Promise<number> {
+  process.title = "queen";
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  try {
+    const { action, overrides } = parseArguments(argv);
+    if (action === "help") return print(helpText(version));
+    if (action === "version") return print(`${version}\n`);
+    const { config, database, warnings } = readSettings({ ...env, ...overrides });
+    if (action === "print-config") return print(printConfig(config));
+    const log = brokerLog(config);
+    for (const message of warnings) log.warn({ message }, "config.warning");
+    return await serve({ ...config, port: await freePort(config) }, database, version, log);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    for (const problem of error.problems) complain(problem);
+    return 1;
+  }
+}
+
+function brokerLog(config: Config): Log {
+  return createLog({ level: config.logLevel, json: !process.stderr.isTTY });
+}
+
+/** Everything that the environment says. Throws one ConfigError with all mistakes in it. */
+function readSettings(env: Environment): {
+  config: Config;
+  database: DatabaseSettings | undefined;
+  warnings: string[];
+} {
+  const problems: string[] = [];
+  const attempt = <T>(read: () => T): T | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      problems.push(...(error instanceof ConfigError ? error.problems : [(error as Error).message]));
+      return undefined;
+    }
+  };
+  const read = attempt(() => readConfig(env, availableParallelism()));
+  const database = attempt(() => readDatabaseSettings(environmentWithSecrets(env)));
+  if (read === undefined || problems.length > 0) throw new ConfigError([...new Set(problems)]);
+  return { ...read, database };
+}
+
+/**
+ * The port that the workers will listen on: the one configured if it can be had, or any free one for 0. A
+ * worker that is replaced listens on the same one again.
+ */
+function freePort({ host, port }: Config): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) =>
+      reject(new ConfigError([listenProblem(error.code ?? "", error.message, host, port)])),
+    );
+    server.listen({ host, port }, () => {
+      const { port: found } = server.address() as AddressInfo;
+      server.close(() => resolve(found));
+    });
+  });
+}
+
+function listenProblem(code: string, message: string, host: string, port: number): string {
+  if (code === "EADDRINUSE") {
+    const other = port < 65_535 ? port + 1 : port - 1;
+    return `Port ${port} is in use by another process: stop that one, or set PORT to another port, as in PORT=${other}.`;
+  }
+  if (code === "EACCES") return `Port ${port} is only for privileged users: set PORT to one from 1024 up.`;
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+    return `HOST=${host} is no address of this machine: set HOST to one, or to 0.0.0.0 for all of them.`;
+  }
+  return `The broker cannot listen on ${host}:${port} (${message}): set HOST and PORT to an address that it can have.`;
+}
+
+async function serve(
+  config: Config,
+  given: DatabaseSettings | undefined,
+  version: string,
+  log: Log,
+): Promise<number> {
+  const supervisor = new Supervisor<WorkerOrders>({
+    script: fileURLToPath(import.meta.url),
+    workerCount: config.workerCount,
+    stopMsMax: config.shutdownTimeoutMs + STOP_EXTRA_MS,
+    log,
+  });
+  const embedded =
+    given === undefined ? new EmbeddedDatabase(config.dataDir ?? defaultDataDir(), log) : undefined;
+  const end = new AbortController();
+  let exitCode = 0;
+
+  stopOnSignals(end, supervisor, log);
+  process.on("uncaughtException", (error) => {
+    log.error({ error }, "broker.uncaught");
+    exitCode = 1;
+    end.abort();
+  });
+
+  try {
+    const startedMs = performance.now();
+    supervisor.start();
+    const database = given ?? (await untilAborted(embedded!.start(), end.signal));
+    supervisor.give({ config, database, version });
+    const connectTimeoutMs = config.connectTimeoutMs;
+    const prepared = prepareDatabase({ database, connectTimeoutMs, log, signal: end.signal });
+    prepared.then(() => supervisor.databaseReady()).catch(() => {}); // awaited below
+    const [port] = await untilAborted(Promise.all([supervisor.ready, prepared]), end.signal);
+    const readyMs = Math.round(performance.now() - startedMs);
+    log.info({ port, workers: config.workerCount, version, readyMs }, "broker.ready");
+    print(banner(version, baseUrl(config.host, port), embedded?.dataDir ?? describe(database)));
+    await untilAborted(new Promise<never>(() => {}), end.signal);
+  } catch (error) {
+    if (!end.signal.aborted) {
+      exitCode = 1;
+      complain(problemOf(error, config));
+      end.abort();
+    }
+  }
+
+  await supervisor.stop();
+  try {
+    await embedded?.stop();
+  } catch (error) {
+    log.error({ error }, "database.stop-failed");
+    exitCode = 1;
+  }
+  log.info({ exitCode }, "broker.stopped");
+  return exitCode;
+}
+
+function problemOf(error: unknown, { host, port }: Config): string {
+  if (error instanceof ListenError) return listenProblem(error.code, error.message, host, port);
+  if (error instanceof DatabaseRefusedError || error instanceof EmbeddedStartError) return error.message;
+  return (error as Error).stack ?? String(error);
+}
+
+/** The first signal asks everything to end in order; the second one does not wait for it. */
+function stopOnSignals(end: AbortController, supervisor: Supervisor<WorkerOrders>, log: Log): void {
+  let firstMs: number | undefined;
+  const stop = (name: string, code: number): void => {
+    if (firstMs === undefined) {
+      firstMs = performance.now();
+      log.info({ signal: name }, "broker.stopping");
+      end.abort();
+    } else if (performance.now() - firstMs > SAME_SIGNAL_WITHIN_MS) {
+      supervisor.kill();
+      process.exit(code); // the embedded PostgreSQL is asked for its fast shutdown on the way out
+    }
+  };
+  process.on("SIGINT", () => stop("SIGINT", 130));
+  process.on("SIGTERM", () => stop("SIGTERM", 143));
+  // The terminal was closed. Without one, SIGHUP keeps the meaning that nohup gave it.
+  if (process.stdout.isTTY || process.stderr.isTTY) process.on("SIGHUP", () => stop("SIGHUP", 129));
+}
+
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  let abort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** The embedded PostgreSQL did not start; the message says what to do. */
+class EmbeddedStartError extends Error {
+  override readonly name = "EmbeddedStartError";
+}
+
+/** The embedded PostgreSQL, started again on the same address whenever it ends by itself. */
+class EmbeddedDatabase {
+  readonly #log: Log;
+  readonly #stopRequested = new AbortController();
+  #dataDir: string;
+  #server: EmbeddedServer | undefined;
+  #work: Promise<unknown> = Promise.resolve();
+
+  constructor(dataDir: string, log: Log) {
+    this.#dataDir = dataDir;
+    this.#log = log;
+  }
+
+  get dataDir(): string {
+    return this.#dataDir;
+  }
+
+  /** Rejects with an EmbeddedStartError: the first start is the one that a person watches. */
+  async start(): Promise<DatabaseSettings> {
+    const starting = this.#startServer(undefined);
+    this.#work = starting.catch(() => {});
+    try {
+      const server = await starting;
+      this.#dataDir = server.dataDir;
+      void this.#keepRunning();
+      return server.settings;
+    } catch (error) {
+      throw new EmbeddedStartError((error as Error).message, { cause: error });
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopRequested.abort();
+    await this.#work;
+    await this.#server?.stop();
+  }
+
+  async #startServer(port: number | undefined): Promise<EmbeddedServer> {
+    const server = await startEmbeddedServer({
+      dataDir: this.#dataDir,
+      log: (message) => this.#log.info({ message }, "database.embedded"),
+      ...(port === undefined ? {} : { port }),
+    });
+    this.#server = server;
+    return server;
+  }
+
+  async #keepRunning(): Promise<void> {
+    const { signal } = this.#stopRequested;
+    let pauseMs = EMBEDDED_PAUSE_MS_MIN;
+    while (!signal.aborted) {
+      const startedMs = performance.now();
+      const message = await this.#server!.exited;
+      if (signal.aborted) return;
+      this.#log.error({ message }, "database.died");
+      if (performance.now() - startedMs >= EMBEDDED_STEADY_AFTER_MS) pauseMs = EMBEDDED_PAUSE_MS_MIN;
+      const restarting = this.#restart(this.#server!, pauseMs);
+      this.#work = restarting;
+      pauseMs = await restarting;
+    }
+  }
+
+  /** Returns when the server runs again or is no longer wanted, with the pause before a next restart. */
+  async #restart(dead: EmbeddedServer, pauseMs: number): Promise<number> {
+    const { signal } = this.#stopRequested;
+    const { port } = dead.settings.hosts[0]!;
+    for (;;) {
+      await sleep(pauseMs, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return pauseMs;
+      pauseMs = Math.min(2 * pauseMs, EMBEDDED_PAUSE_MS_MAX);
+      try {
+        await dead.stop(); // frees the folder
+        await this.#startServer(port);
+        return pauseMs;
+      } catch (error) {
+        this.#log.error({ error, pauseMs }, "database.restart-failed");
+      }
+    }
+  }
+}
+
+/** Where a person reaches a broker that listens on this address. */
+function baseUrl(host: string, port: number): string {
+  if (host === "0.0.0.0" || host === "::") return `http://localhost:${port}`;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** The lines work when they are pasted one after the other, in any shell with curl and sed. */
+function banner(version: string, url: string, data: string): string {
+  const item = '{"items":[{"queue":"demo","partition":"customer-1","payload":{"hello":"world"}}]}';
+  const fields = ["transactionId", "partitionId", "leaseId"].map((name) => `("${name}":"[^"]*")`).join(".*");
+  return `
+Queen ${version} is ready at ${url}
+Its data is in ${data}
+
+Push a message, pop it, and acknowledge it:
+
+  curl -sw '\\n' ${url}/api/v1/push -d '${item}'
+
+  popped=$(curl -s '${url}/api/v1/pop/queue/demo?batch=1'); echo "$popped"
+
+  echo "$popped" | sed -E 's/.*${fields}.*/{\\1,\\2,\\3}/' | curl -sw '\\n' ${url}/api/v1/ack -d @-
+
+`;
+}
+
+function print(text: string): number {
+  process.stdout.write(text);
+  return 0;
+}
+
+function complain(problem: string): void {
+  process.stderr.write(`queen-broker: ${problem}\n`);
+}
+
+if (cluster.isPrimary) {
+  process.stdout.on("error", () => {}); // a closed pipe is no reason to stop
+  process.exit(await runPrimary(process.argv.slice(2), process.env));
+} else {
+  let log = createLog({ level: "info", json: !process.stderr.isTTY });
+  runWorker<WorkerOrders>(
+    ({ config, database, version }, workerIndex) => {
+      process.title = `queen worker ${workerIndex + 1}`;
+      log = brokerLog(config).child({ worker: workerIndex + 1 });
+      return startBroker({ config: Object.freeze(config), database, log, workerIndex, version });
+    },
+    () => log,
+  );
+}

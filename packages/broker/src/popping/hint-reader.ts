@@ -1,0 +1,132 @@
+/**
+ * The hint reader looks in the database for what happened elsewhere: lanes with new messages, queues that
+ * changed. A look is exact, whatever order transactions committed in, because it asks for what the snapshot
+ * of the look before did not see. Many who want a look share one.
+ *
+ * While somebody waits or works here, it looks every interval by itself, and has the popper scan for what no
+ * hint told of. An idle broker asks nothing.
+ */
+import type { Directory } from "../lanes/directory.ts";
+import type { Session } from "../postgres/session.ts";
+import * as statements from "../postgres/statements.ts";
+import type { Popper } from "./popper.ts";
+
+export interface HintReaderOptions {
+  readonly directory: Directory;
+  readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+  readonly intervalMs: number;
+  readonly now: () => number;
+  readonly log: (message: string, error: unknown) => void;
+}
+
+// Hints are kept for a minute; who has not looked for half of that may have missed some.
+const GAP_MS_MAX = 30_000;
+const ACTIVE_MS = 5_000;
+const TRIM_EVERY_MS = 10_000;
+
+export class HintReader {
+  readonly #options: HintReaderOptions;
+  readonly #popper: () => Popper;
+  #snapshot: string | undefined;
+  #lookedAtMs = 0;
+  #trimmedAtMs = 0;
+  #activeAtMs = -Infinity;
+  #looking: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(options: HintReaderOptions, popper: () => Popper) {
+    this.#options = options;
+    this.#popper = popper;
+  }
+
+  start(): void {
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** Somebody works here: what is cached must stay fresh. */
+  active(): void {
+    this.#activeAtMs = this.#options.now();
+  }
+
+  /** Resolves when everything that was committed before the call is known here. */
+  look(): Promise<void> {
+    if (!this.#looking) {
+      this.#looking = this.#look().finally(() => {
+        this.#looking = undefined;
+      });
+      return this.#looking;
+    }
+    // The look under way may have taken its snapshot already.
+    this.#next ??= this.#looking
+      .catch(() => undefined)
+      .then(() => {
+        this.#next = undefined;
+        return this.look();
+      });
+    return this.#next;
+  }
+
+  async #look(): Promise<void> {
+    const { directory, use, now } = this.#options;
+    const popper = this.#popper();
+    const isGap = this.#snapshot !== undefined && now() - this.#lookedAtMs > GAP_MS_MAX;
+    const startedAtMs = now();
+    const rows = await use((session) =>
+      session.run(statements.readHints, [isGap ? null : (this.#snapshot ?? null), popper.queueIds]),
+    );
+    this.#lookedAtMs = startedAtMs;
+    this.#snapshot = rows[0]!.snapshot!;
+    if (isGap) {
+      directory.forgetAll();
+      popper.forgetAll();
+      return;
+    }
+    const changed = rows.flatMap((row) => (row.partitionId === null && row.queueId !== null ? [row.queueId] : []));
+    await this.queuesChanged(changed);
+    for (const row of rows) {
+      if (row.partitionId === null) continue;
+      const lane = directory.meet(row.partitionId, row.queueId!, row.name!, row.nextOffset!);
+      if (lane) popper.hint(lane);
+    }
+  }
+
+  async queuesChanged(ids: readonly number[]): Promise<void> {
+    if (ids.length === 0) return;
+    const { directory } = this.#options;
+    await directory.refresh(ids);
+    const popper = this.#popper();
+    if (!popper.waitsForQueue) return;
+    for (const id of ids) {
+      const queue = await directory.queueById(id);
+      if (queue) popper.queueChanged(queue.name);
+    }
+  }
+
+  #schedule(): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => void this.#round().finally(() => this.#schedule()), this.#options.intervalMs);
+  }
+
+  async #round(): Promise<void> {
+    const { now, use, log } = this.#options;
+    const popper = this.#popper();
+    if (!popper.hasWaiters && now() - this.#activeAtMs > ACTIVE_MS) return;
+    try {
+      await this.look();
+      if (popper.hasWaiters) await popper.scanRound();
+      if (now() - this.#trimmedAtMs > TRIM_EVERY_MS) {
+        this.#trimmedAtMs = now();
+        await use((session) => session.run(statements.trimHints, []));
+      }
+    } catch (error) {
+      log("hints.failed", error);
+    }
+  }
+}

@@ -1,0 +1,126 @@
+/** One pop request: what it wants, and where it is in its life (see operations/pop-state.ts). */
+import type { OffsetRanges } from "../operations/offset-ranges.ts";
+import { isFinal, nextPopState, type PopEvent, type PopState } from "../operations/pop-state.ts";
+import type { Segment } from "../operations/segment.ts";
+import type { Group, GroupLane } from "./group.ts";
+
+export type EmptyReason =
+  | "no_available_partition"
+  | "partition_not_found"
+  | "lease_held"
+  | "window_buffer"
+  | "delayed"
+  | "retry_delay"
+  | "timeout"
+  | "paused";
+
+export interface Subscription {
+  readonly mode: "all" | "new" | "timestamp";
+  /** A time as PostgreSQL writes it, with mode `timestamp`. */
+  readonly from: string | null;
+}
+
+export interface PopRequest {
+  readonly queue: string;
+  /** Undefined: any partition. */
+  readonly partition: string | undefined;
+  readonly group: string;
+  readonly batch: number;
+  readonly partitions: number;
+  readonly autoAck: boolean;
+  readonly waitMs: number;
+  readonly subscription: Subscription;
+}
+
+/** What a pop got of one lane. */
+export interface Taken {
+  readonly groupLane: GroupLane;
+  readonly groupId: number;
+  readonly from: number;
+  readonly to: number;
+  readonly acked: OffsetRanges;
+  readonly segments: readonly Segment[];
+}
+
+export type PopOutcome =
+  | { readonly status: "messages"; readonly taken: readonly Taken[]; readonly token: number; readonly group: Group }
+  | { readonly status: "empty"; readonly reason: EmptyReason };
+
+/** How often each state was left and how long it lasted in all. */
+export class PopStateTimes {
+  readonly #now: () => number;
+  readonly #byState = new Map<PopState, { count: number; ms: number }>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  now(): number {
+    return this.#now();
+  }
+
+  left(state: PopState, sinceMs: number): void {
+    let entry = this.#byState.get(state);
+    if (!entry) this.#byState.set(state, (entry = { count: 0, ms: 0 }));
+    entry.count++;
+    entry.ms += this.#now() - sinceMs;
+  }
+
+  figures(): Record<string, { count: number; ms_avg: number }> {
+    return Object.fromEntries(
+      [...this.#byState].map(([state, { count, ms }]) => [
+        state,
+        { count, ms_avg: Math.round((ms / count) * 1000) / 1000 },
+      ]),
+    );
+  }
+}
+
+export class Pop {
+  readonly request: PopRequest;
+  readonly group: Group;
+  state: PopState = "PENDING";
+  reason: EmptyReason;
+  deadline: NodeJS.Timeout | undefined;
+  readonly startedAtMs: number;
+  readonly #times: PopStateTimes;
+  readonly #done: (outcome: PopOutcome | Error) => void;
+  #sinceMs: number;
+
+  constructor(request: PopRequest, group: Group, times: PopStateTimes, done: (outcome: PopOutcome | Error) => void) {
+    this.request = request;
+    this.group = group;
+    this.reason = request.partition === undefined ? "no_available_partition" : "partition_not_found";
+    this.#times = times;
+    this.#done = done;
+    this.#sinceMs = this.startedAtMs = times.now();
+  }
+
+  get isLive(): boolean {
+    return !isFinal(this.state);
+  }
+
+  move(event: PopEvent): PopState {
+    const next = nextPopState(this.state, event);
+    if (next !== this.state) {
+      this.#times.left(this.state, this.#sinceMs);
+      this.#sinceMs = this.#times.now();
+      this.state = next;
+      if (isFinal(next)) {
+        clearTimeout(this.deadline);
+        this.#times.left(next, this.#sinceMs);
+        if (next === "EMPTY") this.#done({ status: "empty", reason: this.reason });
+      }
+    }
+    return next;
+  }
+
+  deliver(outcome: PopOutcome): void {
+    this.#done(outcome);
+  }
+
+  fail(error: Error): void {
+    if (!this.isLive) return;
+    if (this.move("error") === "FAILED") this.#done(error);
+  }
+}

@@ -1,0 +1,653 @@
+/**
+ * The popper finds messages for pops, and pops for messages.
+ *
+ * Which lanes may have work comes from memory: from this worker's own appends, from other brokers' hints, from
+ * leases that ended with a rest, from times that came, and from a scan where nothing is known yet. The
+ * database decides when the lane is leased; a wrong hint costs one empty take. A parked pop asks nothing.
+ */
+import { LEASE_TOKEN_LIMIT } from "@queen/protocol";
+import { randomFillSync } from "node:crypto";
+import type { Batcher } from "../batching/batcher.ts";
+import type { Directory } from "../lanes/directory.ts";
+import type { Lane } from "../lanes/lane.ts";
+import type { Queue } from "../lanes/queue.ts";
+import type { Session } from "../postgres/session.ts";
+import * as statements from "../postgres/statements.ts";
+import { DueList } from "./due-list.ts";
+import { Group, GroupLane } from "./group.ts";
+import { type EmptyReason, Pop, type PopOutcome, type PopRequest, PopStateTimes, type Taken } from "./pop.ts";
+import type { LaneResult, TakeOperation, TakeResult } from "./take-kind.ts";
+
+const { TAKE } = statements;
+
+export interface PopperOptions {
+  readonly directory: Directory;
+  readonly takes: Batcher<TakeOperation, TakeResult>;
+  readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+  /** Looks in the database for what happened elsewhere, and hints at it here, before it resolves. */
+  readonly look: () => Promise<void>;
+  /** A pop of any lane found nothing. */
+  readonly foundNothing: (group: Group) => void;
+  /** Messages were leased to a pop that is gone: end the leases. */
+  readonly giveBack: (taken: readonly Taken[], token: number) => void;
+  readonly now: () => number;
+  readonly busyPauseMs: number;
+  readonly log: (message: string, error: unknown) => void;
+}
+
+const SCAN_PAGE = 2_000;
+const LANES_PER_SCAN_ROUND = 5_000;
+const GROUP_IDLE_MS = 5 * 60_000;
+// A lane whose first message is being buried is looked at again at the latest after this.
+const BURY_MS_MAX = 5_000;
+
+const BLOCKED_BY: Readonly<Record<number, EmptyReason>> = {
+  [TAKE.leased]: "lease_held",
+  [TAKE.delayed]: "delayed",
+  [TAKE.window]: "window_buffer",
+  [TAKE.retryDelay]: "retry_delay",
+};
+
+/** A pop under way; its client may hang up. */
+export interface PopHandle {
+  hangUp(): void;
+}
+
+export class Popper {
+  readonly times: PopStateTimes;
+  readonly #options: PopperOptions;
+  readonly #groups = new Map<string, Map<string, Group>>();
+  readonly #due: DueList<GroupLane>;
+  readonly #live = new Set<Pop>();
+
+  constructor(options: PopperOptions) {
+    this.#options = options;
+    this.times = new PopStateTimes(options.now);
+    this.#due = new DueList(options.now, (groupLane) => {
+      groupLane.leasedHere = false;
+      this.#ready(groupLane);
+    });
+    options.directory.onQueueGone((queue) => this.#queueGone(queue));
+  }
+
+  get liveCount(): number {
+    return this.#live.size;
+  }
+
+  get parkedCount(): number {
+    let parked = 0;
+    for (const pop of this.#live) if (pop.state === "PARKED") parked++;
+    return parked;
+  }
+
+  /** The ids of the queues that somebody reads here. */
+  get queueIds(): number[] {
+    return [...this.#allGroups()].flatMap((group) => (group.queue ? [group.queue.id] : []));
+  }
+
+  /** Somebody waits for a queue that does not exist yet. */
+  get waitsForQueue(): boolean {
+    for (const group of this.#allGroups()) if (group.id === undefined && group.pops > 0) return true;
+    return false;
+  }
+
+  get hasWaiters(): boolean {
+    return this.#live.size > 0;
+  }
+
+  pop(request: PopRequest, done: (outcome: PopOutcome | Error) => void): PopHandle {
+    const group = this.#group(request.queue, request.group);
+    group.usedAtMs = this.#options.now();
+    const pop = new Pop(request, group, this.times, (outcome) => {
+      this.#end(pop);
+      done(outcome);
+    });
+    this.#live.add(pop);
+    group.pops++;
+    pop.move("accepted");
+    if (request.waitMs > 0) pop.deadline = setTimeout(() => this.#deadline(pop), request.waitMs);
+    if (group.id === undefined) {
+      this.#openGroup(group, request).then(
+        () => this.#resolve(pop),
+        (error) => pop.fail(error as Error),
+      );
+    } else this.#resolve(pop);
+    return { hangUp: () => this.#hangUp(pop) };
+  }
+
+  /** This lane may have work. `force`: the database said so just now, whatever is believed here. */
+  hint(lane: Lane, force = false): void {
+    const groups = this.#groups.get(lane.queue.name);
+    if (!groups) return;
+    for (const group of groups.values()) {
+      if (group.queue === lane.queue) {
+        const groupLane = this.#groupLane(group, lane);
+        if (force) groupLane.leasedHere = false;
+        this.#ready(groupLane, force);
+      } else if (group.pops > 0) this.#queueAppeared(group);
+    }
+  }
+
+  /** The lease ended: the lane is free, and may have a rest to deliver now or after a pause. */
+  released(lane: Lane, groupId: number, committed: number, pauseMs: number): void {
+    for (const group of this.#groups.get(lane.queue.name)?.values() ?? []) {
+      if (group.id !== groupId) continue;
+      const groupLane = this.#groupLane(group, lane);
+      groupLane.leasedHere = false;
+      this.#due.clear(groupLane);
+      if (pauseMs > 0 && groupLane.state === "idle") {
+        groupLane.blockedBy = "retry_delay";
+        this.#due.set(groupLane, pauseMs);
+      } else if (lane.nextOffset > committed || groupLane.named.length > 0) this.#ready(groupLane);
+    }
+  }
+
+  /** The lease lasts longer than was thought. */
+  extended(laneId: number, leaseMs: number): void {
+    const lane = this.#options.directory.laneById(laneId);
+    for (const group of lane ? (this.#groups.get(lane.queue.name)?.values() ?? []) : []) {
+      const groupLane = group.lanes.get(laneId);
+      if (groupLane?.leasedHere && groupLane.dueAtMs !== undefined) this.#due.set(groupLane, leaseMs);
+    }
+  }
+
+  /** A queue that did not exist may exist now. */
+  queueChanged(name: string): void {
+    for (const group of this.#groups.get(name)?.values() ?? []) {
+      if (group.id === undefined && group.pops > 0) this.#queueAppeared(group);
+    }
+  }
+
+  /** Hints may have been lost: nothing that is believed about lanes counts. */
+  forgetAll(): void {
+    for (const group of this.#allGroups()) {
+      group.forget();
+      if (group.pops > 0) this.#queueAppeared(group);
+    }
+  }
+
+  /** Looks at a page of lanes of every group that waits, for work that no hint told of. */
+  async scanRound(): Promise<void> {
+    const idleBefore = this.#options.now() - GROUP_IDLE_MS;
+    const waiting: Group[] = [];
+    for (const group of [...this.#allGroups()]) {
+      if (group.pops > 0) {
+        if (group.id !== undefined && group.warm) waiting.push(group);
+        else if (group.id === undefined) this.#queueAppeared(group);
+      } else if (group.usedAtMs < idleBefore && !group.opening && !group.scanning) this.#drop(group);
+    }
+    if (waiting.length === 0) return;
+    const page = Math.max(50, Math.floor(LANES_PER_SCAN_ROUND / waiting.length));
+    await this.#scan(waiting, page);
+  }
+
+  /** Answers every pop that waits: nothing more will come here. */
+  stop(): void {
+    for (const pop of [...this.#live]) this.#deadline(pop);
+    this.#due.stop();
+  }
+
+  // ---------------------------------------------------------------------------------------------- groups
+
+  *#allGroups(): Generator<Group> {
+    for (const groups of this.#groups.values()) yield* groups.values();
+  }
+
+  #group(queueName: string, name: string): Group {
+    let groups = this.#groups.get(queueName);
+    if (!groups) this.#groups.set(queueName, (groups = new Map()));
+    let group = groups.get(name);
+    if (!group) groups.set(name, (group = new Group(queueName, name)));
+    return group;
+  }
+
+  #drop(group: Group): void {
+    group.forget();
+    const groups = this.#groups.get(group.queueName);
+    groups?.delete(group.name);
+    if (groups?.size === 0) {
+      this.#groups.delete(group.queueName);
+      if (group.queue) group.queue.hasReaders = false;
+    }
+  }
+
+  /** Finds the group in the database, where its first pop records it with its subscription. */
+  #openGroup(group: Group, request: PopRequest | undefined): Promise<void> {
+    group.opening ??= (async () => {
+      const { mode, from } = request?.subscription ?? { mode: "all", from: null };
+      const [row] = await this.#options.use((session) =>
+        session.run(statements.openGroup, [group.queueName, group.name, mode, from]),
+      );
+      if (row?.queueId == null || row.groupId === null) return;
+      const queue = await this.#options.directory.queueById(row.queueId);
+      if (!queue) return;
+      group.forget();
+      group.id = row.groupId;
+      group.queue = queue;
+      queue.hasReaders = true;
+    })().finally(() => {
+      group.opening = undefined;
+    });
+    return group.opening;
+  }
+
+  #queueGone(queue: Queue): void {
+    for (const group of this.#groups.get(queue.name)?.values() ?? []) {
+      if (group.queue !== queue) continue;
+      group.forget();
+      group.id = undefined;
+      group.queue = undefined;
+    }
+  }
+
+  #queueAppeared(group: Group): void {
+    const opened = group.id === undefined ? this.#openGroup(group, undefined) : Promise.resolve();
+    opened
+      .then(() => (group.id === undefined ? undefined : this.#warmUp(group)))
+      .catch((error) => this.#options.log("pop.group_failed", error));
+  }
+
+  #groupLane(group: Group, lane: Lane): GroupLane {
+    let groupLane = group.lanes.get(lane.id);
+    if (!groupLane) {
+      groupLane = new GroupLane(group, lane);
+      group.lanes.set(lane.id, groupLane);
+      const named = group.waitingForPartition.get(lane.name);
+      if (named) {
+        group.waitingForPartition.delete(lane.name);
+        groupLane.named.push(...named);
+      }
+    }
+    return groupLane;
+  }
+
+  // ------------------------------------------------------------------------------------------- resolving
+
+  #resolve(pop: Pop): void {
+    if (pop.state !== "RESOLVING") return;
+    const { group, request } = pop;
+    if (group.id === undefined) {
+      if (request.partition === undefined) group.waiting.add(pop);
+      else this.#waitForPartition(pop);
+      this.#parkOrEnd(pop);
+    } else if (request.partition !== undefined) this.#resolveNamed(pop, request.partition);
+    else {
+      group.waiting.add(pop);
+      this.#serve(group);
+      if (pop.state === "RESOLVING") this.#resolveAny(pop);
+    }
+  }
+
+  /** Memory knows of no lane for this pop. */
+  #resolveAny(pop: Pop): void {
+    const { group } = pop;
+    const looked = group.warm ? (pop.request.waitMs > 0 ? undefined : this.#options.look()) : this.#warmUp(group);
+    if (pop.request.waitMs > 0) this.#parkOrEnd(pop);
+    looked?.then(
+      () => {
+        if (pop.state === "RESOLVING") this.#parkOrEnd(pop);
+      },
+      (error) => this.#failWaiting(pop, error as Error),
+    );
+  }
+
+  #resolveNamed(pop: Pop, partition: string): void {
+    const lane = this.#options.directory.lane(pop.request.queue, partition);
+    if (lane && !lane.gone) {
+      this.#enqueueNamed(pop, lane);
+      return;
+    }
+    this.#options.directory.open({ queue: pop.request.queue, partition }, false).then(
+      (found) => {
+        if (pop.state !== "RESOLVING") return;
+        if (found) this.#enqueueNamed(pop, found);
+        else {
+          this.#waitForPartition(pop);
+          this.#parkOrEnd(pop);
+        }
+      },
+      (error) => pop.fail(error as Error),
+    );
+  }
+
+  #enqueueNamed(pop: Pop, lane: Lane): void {
+    if (pop.group.queue !== lane.queue) {
+      // The queue was deleted and made again while this pop was on its way.
+      pop.group.id = undefined;
+      this.#openGroup(pop.group, pop.request).then(
+        () => (pop.group.queue === lane.queue ? this.#enqueueNamed(pop, lane) : this.#parkOrEnd(pop)),
+        (error) => pop.fail(error as Error),
+      );
+      return;
+    }
+    const groupLane = this.#groupLane(pop.group, lane);
+    groupLane.named.push(pop);
+    this.#serveNamed(groupLane);
+  }
+
+  #waitForPartition(pop: Pop): void {
+    const { waitingForPartition } = pop.group;
+    const name = pop.request.partition!;
+    waitingForPartition.set(name, [...(waitingForPartition.get(name) ?? []), pop]);
+  }
+
+  /** Nothing for this pop now: it waits, or it is answered. */
+  #parkOrEnd(pop: Pop): void {
+    if (pop.request.partition === undefined) {
+      this.#options.foundNothing(pop.group);
+      pop.reason = this.#blockedBy(pop.group) ?? "no_available_partition";
+    }
+    if (pop.request.waitMs > 0) pop.move("park");
+    else {
+      this.#leave(pop);
+      pop.move("nothing");
+    }
+  }
+
+  /** Why lanes that have something are not delivered, where it is worth knowing. */
+  #blockedBy(group: Group): EmptyReason | undefined {
+    let looked = 0;
+    for (const lane of group.lanes.values()) {
+      if (lane.dueAtMs !== undefined && lane.blockedBy && lane.blockedBy !== "lease_held") return lane.blockedBy;
+      if (++looked > 100) return undefined;
+    }
+    return undefined;
+  }
+
+  /** A group's first look at the whole queue, page by page; pops are served while it goes on. */
+  #warmUp(group: Group): Promise<void> {
+    group.scanning ??= (async () => {
+      await this.#options.look();
+      group.scanAfter = 0;
+      do await this.#scan([group], SCAN_PAGE);
+      while (group.scanAfter > 0 && group.id !== undefined);
+      group.warm = group.id !== undefined;
+    })().finally(() => {
+      group.scanning = undefined;
+    });
+    return group.scanning;
+  }
+
+  async #scan(groups: readonly Group[], page: number): Promise<void> {
+    const ids = groups.map((group) => group.id!);
+    const rows = await this.#options.use((session) =>
+      session.run(statements.scanReady, [
+        groups.map((group) => group.queue!.id),
+        ids,
+        groups.map((group) => group.scanAfter),
+        page,
+      ]),
+    );
+    for (const row of rows) {
+      const group = groups[row.scan]!;
+      if (group.id !== ids[row.scan]) continue;
+      if (row.partitionId === null) {
+        group.scanAfter = row.last ?? 0;
+        continue;
+      }
+      const lane = this.#options.directory.meet(row.partitionId, group.queue!.id, row.name!, row.nextOffset!);
+      if (!lane) continue;
+      const groupLane = this.#groupLane(group, lane);
+      groupLane.leasedHere = false;
+      this.#ready(groupLane, true);
+    }
+  }
+
+  // --------------------------------------------------------------------------------------------- serving
+
+  #ready(groupLane: GroupLane, force = false): void {
+    if (groupLane.state === "taking") {
+      groupLane.hinted = true;
+      return;
+    }
+    if (groupLane.leasedHere || groupLane.state === "ready" || groupLane.lane.gone) return;
+    // A lane with a time to come is tried then, unless the database says that it is time.
+    if (groupLane.dueAtMs !== undefined && !force && groupLane.blockedBy !== "lease_held") return;
+    this.#due.clear(groupLane);
+    groupLane.blockedBy = undefined;
+    if (groupLane.named.length > 0) {
+      this.#serveNamed(groupLane);
+      return;
+    }
+    groupLane.state = "ready";
+    groupLane.group.ring.push(groupLane);
+    this.#serve(groupLane.group);
+  }
+
+  #serve(group: Group): void {
+    while (group.waitingFirst.length > 0 || group.waiting.size > 0) {
+      const pop = group.waitingFirst[0] ?? firstOf(group.waiting)!;
+      const lanes: GroupLane[] = [];
+      while (lanes.length < pop.request.partitions) {
+        const groupLane = group.ring.shift();
+        if (!groupLane) break;
+        groupLane.state = "taking";
+        lanes.push(groupLane);
+      }
+      if (lanes.length === 0) return;
+      this.#leave(pop);
+      this.#take(pop, lanes);
+    }
+  }
+
+  #serveNamed(groupLane: GroupLane): void {
+    if (groupLane.state === "taking") return;
+    const pop = groupLane.named.shift();
+    if (!pop) return;
+    groupLane.state = "taking";
+    this.#take(pop, [groupLane]);
+  }
+
+  #take(pop: Pop, lanes: readonly GroupLane[]): void {
+    if (pop.state === "PARKED") pop.move("woken");
+    pop.move("lanes");
+    for (const groupLane of lanes) groupLane.hinted = false;
+    const operation: TakeOperation = { pop, token: newToken(), lanes };
+    const taking = lanes.every((groupLane) => groupLane.cursorOpen)
+      ? this.#options.takes.submit(operation)
+      : this.#openCursors(lanes).then(() => this.#options.takes.submit(operation));
+    taking.then(
+      (results) => this.#taken(operation, results),
+      (error) => this.#takeFailed(operation, error as Error),
+    );
+  }
+
+  async #openCursors(lanes: readonly GroupLane[]): Promise<void> {
+    const missing = lanes.filter((groupLane) => !groupLane.cursorOpen);
+    const rows = await this.#options.use((session) =>
+      session.run(statements.openCursors, [
+        missing.map((groupLane) => groupLane.lane.id),
+        missing.map((groupLane) => groupLane.group.id ?? 0),
+      ]),
+    );
+    for (const row of rows) {
+      const groupLane = missing[row.cursor]!;
+      groupLane.cursorOpen = row.status === 0;
+      if (row.status !== 0) this.#options.directory.forget(groupLane.lane);
+    }
+  }
+
+  #taken(operation: TakeOperation, results: TakeResult): void {
+    const { pop, token } = operation;
+    const taken: Taken[] = [];
+    const again: GroupLane[] = [];
+    for (const result of results) {
+      const { groupLane } = result;
+      groupLane.state = "idle";
+      if (result.taken) taken.push(result.taken);
+      if (this.#after(result, pop)) again.push(groupLane);
+    }
+    if (taken.length > 0) {
+      if (pop.move("leased") === "FETCHING") {
+        pop.deliver({ status: "messages", taken, token, group: pop.group });
+        pop.move("assembled");
+      } else {
+        this.#end(pop);
+        if (!pop.request.autoAck) this.#options.giveBack(taken, token);
+      }
+    } else this.#tookNothing(pop, results);
+    for (const groupLane of again) this.#ready(groupLane);
+    for (const { groupLane } of results) if (groupLane.named.length > 0 && groupLane.state === "idle") this.#retryNamed(groupLane);
+  }
+
+  /** Notes what a take told about its lane; returns whether the lane is to be tried again at once. */
+  #after(result: LaneResult, pop: Pop): boolean {
+    const { groupLane, status, dueMs } = result;
+    const { lane } = groupLane;
+    groupLane.blockedBy = undefined;
+    lane.usedAtMs = this.#options.now();
+    switch (status) {
+      case TAKE.taken:
+        lane.nextOffset = Math.max(lane.nextOffset, result.nextOffset);
+        if (pop.request.autoAck) return lane.nextOffset > result.taken!.to || groupLane.hinted;
+        groupLane.leasedHere = true;
+        groupLane.blockedBy = "lease_held";
+        this.#due.set(groupLane, lane.queue.options.leaseSeconds * 1000);
+        return false;
+      case TAKE.notTried:
+        return true;
+      case TAKE.empty:
+        pop.reason = pop.request.partition === undefined ? pop.reason : "no_available_partition";
+        return groupLane.hinted;
+      case TAKE.missing:
+        groupLane.cursorOpen = false;
+        return !lane.gone;
+      case TAKE.exhausted:
+        this.#due.set(groupLane, BURY_MS_MAX);
+        this.#bury(groupLane);
+        return false;
+      case TAKE.busy:
+        this.#due.set(groupLane, this.#options.busyPauseMs);
+        return false;
+      default:
+        groupLane.blockedBy = BLOCKED_BY[status];
+        pop.reason = groupLane.blockedBy ?? pop.reason;
+        this.#due.set(groupLane, dueMs);
+        return groupLane.hinted && status === TAKE.leased;
+    }
+  }
+
+  #tookNothing(pop: Pop, results: TakeResult): void {
+    if (pop.move("nothing") !== "RESOLVING") {
+      this.#end(pop);
+      return;
+    }
+    const { group, request } = pop;
+    if (request.partition === undefined) {
+      group.waitingFirst.push(pop);
+      this.#serve(group);
+      if (pop.state === "RESOLVING") this.#resolveAny(pop);
+      return;
+    }
+    const { groupLane, status } = results[0]!;
+    if (groupLane.lane.gone || group.id === undefined) {
+      pop.reason = "partition_not_found";
+      this.#waitForPartition(pop);
+      this.#parkOrEnd(pop);
+    } else if (status === TAKE.busy || status === TAKE.missing || status === TAKE.exhausted) {
+      groupLane.named.unshift(pop); // not an answer: it is tried again in a moment
+    } else {
+      if (request.waitMs > 0) groupLane.named.unshift(pop);
+      this.#parkOrEnd(pop);
+    }
+  }
+
+  /** Pops that want this very lane and came while it was being taken. */
+  #retryNamed(groupLane: GroupLane): void {
+    const fresh = groupLane.named.findIndex((pop) => pop.state === "RESOLVING");
+    if (fresh < 0 || groupLane.state !== "idle") return;
+    if (groupLane.dueAtMs !== undefined && groupLane.blockedBy === undefined) return; // busy: its time comes
+    const [pop] = groupLane.named.splice(fresh, 1);
+    groupLane.state = "taking";
+    this.#take(pop!, [groupLane]);
+  }
+
+  #takeFailed(operation: TakeOperation, error: Error): void {
+    const { pop, lanes, token } = operation;
+    pop.fail(error);
+    this.#end(pop);
+    // The call may have leased the lanes all the same: whatever has this token is given back.
+    if (!pop.request.autoAck) {
+      this.#options.giveBack(
+        lanes.map((groupLane) => ({
+          groupLane,
+          groupId: groupLane.group.id ?? 0,
+          from: 0,
+          to: 0,
+          acked: [],
+          segments: [],
+        })),
+        token,
+      );
+    }
+    for (const groupLane of lanes) {
+      groupLane.state = "idle";
+      this.#due.set(groupLane, this.#options.busyPauseMs);
+    }
+  }
+
+  #bury(groupLane: GroupLane): void {
+    const { lane, group } = groupLane;
+    this.#options
+      .use((session) =>
+        session.run(statements.buryExpired, [lane.id, group.id ?? 0, lane.queue.options.retryLimit]),
+      )
+      .catch((error) => this.#options.log("pop.bury_failed", error))
+      .finally(() => this.#due.set(groupLane, 0));
+  }
+
+  // ---------------------------------------------------------------------------------------------- ending
+
+  #leave(pop: Pop): void {
+    const { group } = pop;
+    group.waiting.delete(pop);
+    const first = group.waitingFirst.indexOf(pop);
+    if (first >= 0) group.waitingFirst.splice(first, 1);
+    const { partition } = pop.request;
+    if (partition === undefined) return;
+    const waiting = group.waitingForPartition.get(partition)?.filter((other) => other !== pop);
+    if (waiting?.length === 0) group.waitingForPartition.delete(partition);
+    else if (waiting) group.waitingForPartition.set(partition, waiting);
+    const lane = group.queue?.lanes.get(partition);
+    const named = lane && group.lanes.get(lane.id)?.named;
+    const at = named?.indexOf(pop) ?? -1;
+    if (named && at >= 0) named.splice(at, 1);
+  }
+
+  #deadline(pop: Pop): void {
+    if (!pop.isLive) return;
+    this.#leave(pop);
+    if (pop.reason === "no_available_partition") pop.reason = "timeout";
+    pop.move("deadline");
+  }
+
+  #hangUp(pop: Pop): void {
+    if (!pop.isLive || pop.state === "FETCHING") return;
+    this.#leave(pop);
+    if (pop.move("hang-up") === "ABANDONED") this.#end(pop);
+  }
+
+  #end(pop: Pop): void {
+    if (this.#live.delete(pop)) pop.group.pops--;
+  }
+
+  #failWaiting(pop: Pop, error: Error): void {
+    this.#leave(pop);
+    pop.fail(error);
+  }
+}
+
+const firstOf = <T>(set: ReadonlySet<T>): T | undefined => set.values().next().value;
+
+const randomPool = new Uint32Array(512);
+let randomAt = randomPool.length;
+
+function newToken(): number {
+  if (randomAt >= randomPool.length) {
+    randomFillSync(randomPool);
+    randomAt = 0;
+  }
+  const high = randomPool[randomAt++]!;
+  const low = randomPool[randomAt++]!;
+  return (high * 2 ** 20 + (low & 0xfffff)) % LEASE_TOKEN_LIMIT;
+}

@@ -1,0 +1,570 @@
+/**
+ * A session is one PostgreSQL connection with at most one call in flight.
+ *
+ *   starting ──ready──▶ idle ──run──▶ busy ──ready──▶ idle
+ *                        │             │
+ *                        ├───close─────┤ a call in flight is answered first
+ *                        ▼             ▼
+ *                      closing ────▶ closed ◀── connection lost, deadline passed, destroy
+ *
+ * `pg` connects, encrypts and authenticates. Then the session takes over its socket and speaks the extended
+ * query protocol itself: named prepared statements, binary parameters and results, one write per call, rows
+ * read where they lie in the received bytes.
+ *
+ * A call is one implicit transaction. Every call ends: with rows, with the error that PostgreSQL answered
+ * (`PostgresError`, the session stays usable), or with `ConnectionLostError` (the session is closed).
+ */
+import type { EventEmitter } from "node:events";
+import { Socket } from "node:net";
+import pg from "pg";
+import { ConnectionLostError, PostgresError } from "./errors.ts";
+import { RowReader } from "./row-reader.ts";
+import { type ParameterType, WireWriter } from "./wire-writer.ts";
+
+/** A statement is prepared under its name at its first use in a session; a name stands for one text. */
+export interface Statement<Row> {
+  readonly name: string;
+  readonly text: string;
+  readonly parameters: readonly ParameterType[];
+  /** Makes a row of the result; called once per row, while the bytes arrive. */
+  read(row: RowReader): Row;
+}
+
+export interface Server {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface ConnectionSettings {
+  /** Tried in this order; the first that can be reached and is not in recovery is taken. */
+  readonly hosts: readonly Server[];
+  readonly database: string;
+  readonly user: string;
+  readonly password?: string | undefined;
+  readonly ssl: false | { readonly rejectUnauthorized: boolean };
+}
+
+export interface SessionOptions {
+  readonly applicationName: string;
+  /** For each host, once for its handshake and once for each of the two calls that set the session up. */
+  readonly connectTimeoutMs: number;
+  /** How long a call may wait for its answer before the connection is given up. */
+  readonly callTimeoutMs: number;
+  /** PostgreSQL's own limits; 0 is no limit. */
+  readonly statementTimeoutMs: number;
+  readonly lockTimeoutMs: number;
+  readonly idleInTransactionTimeoutMs: number;
+}
+
+export type CloseListener = (error: Error | undefined) => void;
+export type NotificationListener = (channel: string, payload: string) => void;
+
+type SessionState = "starting" | "idle" | "busy" | "closing" | "closed";
+
+interface Call {
+  /** Undefined for a simple query, whose rows are not read. */
+  readonly statement: Statement<unknown> | undefined;
+  readonly values: readonly unknown[];
+  readonly resolve: (rows: unknown[]) => void;
+  readonly reject: (error: Error) => void;
+  rows: unknown[];
+  error: Error | undefined;
+  preparedAgain: boolean;
+}
+
+// A dead peer is noticed while no call is in flight. Network equipment forgets idle connections after
+// minutes at the earliest.
+const KEEP_ALIVE_AFTER_MS = 30_000;
+
+// The server ends the connection within a round trip of Terminate; a network that swallows it does not hold
+// up a shutdown.
+const CLOSE_GRACE_MS = 1_000;
+
+const IN_RECOVERY: Statement<boolean> = {
+  name: "session_in_recovery",
+  text: "select pg_is_in_recovery()",
+  parameters: [],
+  read: (row) => row.bool(0),
+};
+
+export class Session {
+  /** The server as `host:port`, for messages. */
+  readonly server: string;
+  readonly #stream: Socket;
+  readonly #writer = new WireWriter();
+  readonly #row = new RowReader();
+  readonly #framer = new MessageFramer((type, bytes, start, end) => this.#message(type, bytes, start, end));
+  readonly #preparedTexts = new Map<string, string>();
+  readonly #closeListeners: CloseListener[] = [];
+  readonly #notificationListeners: NotificationListener[] = [];
+  #state: SessionState = "starting";
+  #call: Call | undefined;
+  #processId = 0;
+  #closeError: Error | undefined;
+  #deadline: NodeJS.Timeout;
+
+  static async connect(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
+    const failures: Error[] = [];
+    for (const server of settings.hosts) {
+      try {
+        return await Session.#connectTo(server, settings, options);
+      } catch (error) {
+        failures.push(error as Error);
+      }
+    }
+    if (failures.length === 1) throw failures[0];
+    const reasons = failures.map((failure) => failure.message).join("; ");
+    throw new ConnectionLostError(`no server can be used: ${reasons || "no host is given"}`, {
+      outcomeUnknown: false,
+      cause: new AggregateError(failures),
+    });
+  }
+
+  static async #connectTo(
+    server: Server,
+    settings: ConnectionSettings,
+    options: SessionOptions,
+  ): Promise<Session> {
+    const session = await Session.#authenticate(server, settings, options);
+    try {
+      await session.simple(
+        `set timezone = 'UTC'; set client_encoding = 'UTF8';
+         set statement_timeout = ${Math.trunc(options.statementTimeoutMs)};
+         set lock_timeout = ${Math.trunc(options.lockTimeoutMs)};
+         set idle_in_transaction_session_timeout = ${Math.trunc(options.idleInTransactionTimeoutMs)}`,
+      );
+      const [inRecovery] = await session.run(IN_RECOVERY, []);
+      if (inRecovery === true) throw new Error("it is in recovery and takes no writes");
+      session.#setCallTimeout(options.callTimeoutMs);
+      return session;
+    } catch (error) {
+      session.destroy(error as Error);
+      throw connectError(session.server, error as Error);
+    }
+  }
+
+  /**
+   * Lets `pg` do the handshake on a socket that the session reads along from the first byte. The session
+   * therefore stands at the right byte when `pg` says ready, whatever else came in the same chunk.
+   */
+  static #authenticate(
+    server: Server,
+    settings: ConnectionSettings,
+    options: SessionOptions,
+  ): Promise<Session> {
+    const name = server.host.includes(":")
+      ? `[${server.host}]:${server.port}`
+      : `${server.host}:${server.port}`;
+    const client = new pg.Client({
+      host: server.host,
+      port: server.port,
+      database: settings.database,
+      user: settings.user,
+      ssl: settings.ssl,
+      application_name: options.applicationName,
+      connectionTimeoutMillis: options.connectTimeoutMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
+      ...(settings.password === undefined ? {} : { password: settings.password }),
+    });
+    client.on("error", () => {}); // pg repeats what the session hears from the socket itself
+    const connection = connectionOf(client);
+    return new Promise((resolve, reject) => {
+      let session: Session | undefined;
+      const readAlong = (): void => {
+        session = new Session(name, connection.stream, options.connectTimeoutMs);
+      };
+      if (settings.ssl === false) readAlong();
+      else connection.once("sslconnect", readAlong);
+      client.connect((error: Error | null | undefined) => {
+        if (error || session === undefined) {
+          const reason = connectError(name, error ?? new Error("pg did not hand over its socket"));
+          session?.destroy(reason);
+          connection.stream.destroy();
+          reject(reason);
+          return;
+        }
+        session.#takeOver((client as unknown as { processID: number }).processID);
+        resolve(session);
+      });
+    });
+  }
+
+  private constructor(server: string, stream: Socket, callTimeoutMs: number) {
+    this.server = server;
+    this.#stream = stream;
+    this.#deadline = this.#deadlineAfter(callTimeoutMs);
+    stream.prependListener("data", this.#receive);
+  }
+
+  /** The id of the server process, as in pg_stat_activity. */
+  get processId(): number {
+    return this.#processId;
+  }
+
+  /** True as soon as the session takes no more calls. */
+  get closed(): boolean {
+    return this.#state === "closing" || this.#state === "closed";
+  }
+
+  /** Calls the listener once when the connection is gone: with the reason, or without after `close`. */
+  onClose(listener: CloseListener): void {
+    if (this.#state === "closed") listener(this.#closeError);
+    else this.#closeListeners.push(listener);
+  }
+
+  /** Calls the listener for each notification on the channels that a `listen` subscribed this session to. */
+  onNotification(listener: NotificationListener): void {
+    this.#notificationListeners.push(listener);
+  }
+
+  /** Runs a prepared statement as one implicit transaction. */
+  run<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]> {
+    return this.#start(statement, values) as Promise<Row[]>;
+  }
+
+  /** Runs statements without parameters, several if parted by semicolons; rows are ignored. */
+  async simple(text: string): Promise<void> {
+    await this.#start(undefined, [text]);
+  }
+
+  /** Takes no more calls, waits for the answer to the one in flight, and says goodbye. */
+  close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.onClose(() => resolve()));
+    if (this.#state === "idle") this.#terminate();
+    if (this.#state === "busy") this.#state = "closing";
+    return closed;
+  }
+
+  /** Cuts the connection at once; the call in flight is rejected. */
+  destroy(reason: Error): void {
+    this.#closeWith(reason);
+  }
+
+  #start(statement: Statement<unknown> | undefined, values: readonly unknown[]): Promise<unknown[]> {
+    return new Promise((resolve, reject) => {
+      if (this.closed || !this.#stream.writable)
+        throw new ConnectionLostError(`the connection to ${this.server} is closed`, {
+          outcomeUnknown: false,
+          cause: this.#closeError,
+        });
+      if (this.#state !== "idle") throw new Error("a session runs one call at a time");
+      const call = { statement, values, resolve, reject, rows: [], error: undefined, preparedAgain: false };
+      this.#encode(call);
+      this.#state = "busy";
+      this.#call = call;
+      this.#deadline.refresh();
+      this.#stream.write(this.#writer.message);
+    });
+  }
+
+  #encode(call: Call): void {
+    const writer = this.#writer;
+    writer.reset(this.#stream.writableLength > 0);
+    const { statement, values } = call;
+    if (statement === undefined) {
+      writer.simpleQuery(values[0] as string);
+      return;
+    }
+    const preparedText = this.#preparedTexts.get(statement.name);
+    if (preparedText === undefined) {
+      if (call.preparedAgain) writer.closeStatement(statement.name);
+      writer.parse(statement.name, statement.text, statement.parameters);
+    } else if (preparedText !== statement.text) {
+      throw new Error(`two statements have the name ${statement.name}`);
+    }
+    writer.bind(statement.name, statement.parameters, values);
+    writer.executeAndSync();
+  }
+
+  readonly #receive = (chunk: Buffer): void => {
+    try {
+      this.#framer.receive(chunk);
+    } catch (error) {
+      this.destroy(error as Error);
+    }
+  };
+
+  #message(type: number, bytes: Buffer, start: number, end: number): void {
+    if (this.#state === "starting") {
+      if (type === READY_FOR_QUERY) this.#state = "idle";
+      return;
+    }
+    switch (type) {
+      case DATA_ROW:
+        this.#dataRow(bytes, start, end);
+        return;
+      case READY_FOR_QUERY:
+        this.#ready(bytes[start]!);
+        return;
+      case PARSE_COMPLETE: {
+        const statement = this.#call?.statement;
+        if (statement !== undefined) this.#preparedTexts.set(statement.name, statement.text);
+        return;
+      }
+      case ERROR_RESPONSE: {
+        const error = readError(bytes, start, end);
+        if (error.severity !== "ERROR") this.destroy(error);
+        else if (this.#call !== undefined) this.#call.error = error;
+        return;
+      }
+      case NOTIFICATION_RESPONSE: {
+        const channelEnd = bytes.indexOf(0, start + 4);
+        const channel = bytes.toString("utf8", start + 4, channelEnd);
+        const payload = bytes.toString("utf8", channelEnd + 1, end - 1);
+        for (const listener of this.#notificationListeners) listener(channel, payload);
+        return;
+      }
+      default:
+        if (!WITHOUT_CONSEQUENCE.has(type))
+          throw new Error(
+            `the server sent a message of type ${String.fromCharCode(type)} that no call awaits`,
+          );
+    }
+  }
+
+  /** A row that cannot be read fails its call, not the session: the rest of the answer is passed over. */
+  #dataRow(bytes: Buffer, start: number, end: number): void {
+    const call = this.#call;
+    if (call?.statement === undefined || call.error !== undefined) return;
+    this.#row.moveTo(bytes, start, end);
+    try {
+      call.rows.push(call.statement.read(this.#row));
+    } catch (error) {
+      call.error = error as Error;
+    }
+  }
+
+  #ready(transactionStatus: number): void {
+    const call = this.#call;
+    if (call === undefined) throw new Error("the server is ready a second time");
+    if (transactionStatus === NO_TRANSACTION && isStalePlan(call.error) && !call.preparedAgain) {
+      this.#runAgain(call);
+      return;
+    }
+    this.#call = undefined;
+    if (this.#state === "closing") this.#terminate();
+    else this.#state = "idle";
+    if (call.error === undefined) call.resolve(call.rows);
+    else call.reject(call.error);
+  }
+
+  /** The failed call was rolled back whole, so that running it again cannot do anything twice. */
+  #runAgain(call: Call): void {
+    if (call.statement !== undefined) this.#preparedTexts.delete(call.statement.name);
+    call.preparedAgain = true;
+    call.error = undefined;
+    call.rows = [];
+    this.#encode(call);
+    this.#stream.write(this.#writer.message);
+  }
+
+  #takeOver(processId: number): void {
+    this.#processId = processId;
+    const stream = this.#stream;
+    for (const listener of stream.listeners("data"))
+      if (listener !== this.#receive) stream.off("data", listener as (chunk: Buffer) => void);
+    stream.on("error", (error) => this.#connectionEnded(error));
+    stream.on("end", () => this.#connectionEnded(new Error("the server ended the connection")));
+    stream.on("close", () => this.#connectionEnded(new Error("the connection was closed")));
+  }
+
+  /** After Terminate the end is expected, however it comes. */
+  #connectionEnded(reason: Error): void {
+    const isExpected = this.#state === "closing" && this.#call === undefined;
+    this.#closeWith(isExpected ? undefined : reason);
+  }
+
+  #terminate(): void {
+    this.#state = "closing";
+    this.#setCallTimeout(CLOSE_GRACE_MS);
+    this.#writer.reset(this.#stream.writableLength > 0);
+    this.#writer.terminate();
+    this.#stream.end(this.#writer.message);
+  }
+
+  #closeWith(reason: Error | undefined): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#closeError = reason;
+    this.#framer.stop();
+    clearTimeout(this.#deadline);
+    this.#stream.destroy();
+    const call = this.#call;
+    this.#call = undefined;
+    call?.reject(
+      new ConnectionLostError(`the connection to ${this.server} was lost: ${textOf(reason)}`, {
+        outcomeUnknown: true,
+        cause: reason,
+      }),
+    );
+    for (const listener of this.#closeListeners.splice(0)) listener(reason);
+  }
+
+  #setCallTimeout(callTimeoutMs: number): void {
+    clearTimeout(this.#deadline);
+    this.#deadline = this.#deadlineAfter(callTimeoutMs);
+  }
+
+  /** One timer serves all calls: each call pushes it back, and it means nothing while none is in flight. */
+  #deadlineAfter(callTimeoutMs: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      if (this.#call !== undefined) this.destroy(new Error(`no answer within ${callTimeoutMs} ms`));
+      else if (this.#state === "closing") this.#closeWith(undefined);
+    }, callTimeoutMs).unref();
+  }
+}
+
+type MessageListener = (type: number, bytes: Buffer, start: number, end: number) => void;
+
+/**
+ * Finds the messages in a stream of chunks. A message that lies whole in a chunk is handed on in place. One
+ * that does not gets a buffer of its own as soon as its length is known, so that no byte is copied twice
+ * however many chunks it comes in.
+ */
+class MessageFramer {
+  readonly #listener: MessageListener;
+  /** The message begun in earlier chunks, or only its head while its length is unknown. */
+  #partial = Buffer.alloc(0);
+  #partialFilled = 0;
+  #stopped = false;
+
+  constructor(listener: MessageListener) {
+    this.#listener = listener;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#partial = Buffer.alloc(0);
+  }
+
+  receive(chunk: Buffer): void {
+    let at = this.#partialFilled > 0 ? this.#finishPartial(chunk) : 0;
+    while (!this.#stopped && chunk.length - at >= HEAD_BYTES) {
+      const end = at + messageBytes(chunk, at);
+      if (end > chunk.length) break;
+      this.#listener(chunk[at]!, chunk, at + HEAD_BYTES, end);
+      at = end;
+    }
+    if (!this.#stopped && at < chunk.length) this.#beginPartial(chunk, at);
+  }
+
+  #beginPartial(chunk: Buffer, at: number): void {
+    const isLengthKnown = chunk.length - at >= HEAD_BYTES;
+    this.#partial = Buffer.allocUnsafe(isLengthKnown ? messageBytes(chunk, at) : HEAD_BYTES);
+    this.#partialFilled = chunk.copy(this.#partial, 0, at);
+  }
+
+  /** Returns where in the chunk the next message begins. */
+  #finishPartial(chunk: Buffer): number {
+    let at = 0;
+    if (this.#partialFilled < HEAD_BYTES) {
+      at = this.#fill(chunk, at);
+      if (this.#partialFilled < HEAD_BYTES) return at;
+      const head = this.#partial;
+      this.#partial = Buffer.allocUnsafe(messageBytes(head, 0));
+      head.copy(this.#partial);
+    }
+    at = this.#fill(chunk, at);
+    const message = this.#partial;
+    if (this.#partialFilled < message.length) return at;
+    this.#partialFilled = 0;
+    this.#partial = Buffer.alloc(0);
+    this.#listener(message[0]!, message, HEAD_BYTES, message.length);
+    return at;
+  }
+
+  #fill(chunk: Buffer, at: number): number {
+    const taken = chunk.copy(this.#partial, this.#partialFilled, at);
+    this.#partialFilled += taken;
+    return at + taken;
+  }
+}
+
+// A message is its type, its length (which counts itself, not the type), and its body.
+const HEAD_BYTES = 5;
+
+function messageBytes(bytes: Buffer, at: number): number {
+  const length = bytes.readInt32BE(at + 1);
+  if (length < 4) throw new Error(`the server sent a message of length ${length}`);
+  return 1 + length;
+}
+
+const typeCode = (letter: string): number => letter.charCodeAt(0);
+
+const DATA_ROW = typeCode("D");
+const READY_FOR_QUERY = typeCode("Z");
+const PARSE_COMPLETE = typeCode("1");
+const ERROR_RESPONSE = typeCode("E");
+const NOTIFICATION_RESPONSE = typeCode("A");
+
+const WITHOUT_CONSEQUENCE: ReadonlySet<number> = new Set([
+  typeCode("2"), // BindComplete
+  typeCode("3"), // CloseComplete
+  typeCode("C"), // CommandComplete
+  typeCode("I"), // EmptyQueryResponse
+  typeCode("N"), // NoticeResponse
+  typeCode("S"), // ParameterStatus
+  typeCode("T"), // RowDescription, of a simple query
+]);
+
+// ReadyForQuery says I for idle, T inside a transaction, E inside a failed one.
+const NO_TRANSACTION = typeCode("I");
+
+/**
+ * Whether the server no longer knows a prepared statement, or a table changed under it so that its result
+ * would have other columns. The latter has no SQLSTATE of its own and a translated message, but one routine.
+ */
+function isStalePlan(error: Error | undefined): boolean {
+  if (!(error instanceof PostgresError)) return false;
+  if (error.sqlstate === "26000") return true;
+  return error.sqlstate === "0A000" && error.routine === "RevalidateCachedQuery";
+}
+
+/** An ErrorResponse is a list of fields, each a letter and a text that ends in a zero byte. */
+function readError(bytes: Buffer, start: number, end: number): PostgresError {
+  const fields = new Map<string, string>();
+  let at = start;
+  while (at < end && bytes[at] !== 0) {
+    const textEnd = bytes.indexOf(0, at + 1);
+    fields.set(String.fromCharCode(bytes[at]!), bytes.toString("utf8", at + 1, textEnd));
+    at = textEnd + 1;
+  }
+  return new PostgresError({
+    sqlstate: fields.get("C") ?? "XX000",
+    severity: fields.get("V") ?? fields.get("S") ?? "ERROR",
+    message: fields.get("M") ?? "PostgreSQL gave an error without a message",
+    detail: fields.get("D"),
+    hint: fields.get("H"),
+    routine: fields.get("R"),
+  });
+}
+
+/** What `pg` keeps to itself and the session needs: the socket, which TLS replaces by its own. */
+interface PgConnection extends EventEmitter {
+  readonly stream: Socket;
+}
+
+function connectionOf(client: pg.Client): PgConnection {
+  const { connection } = client as unknown as { connection?: PgConnection };
+  if (connection?.stream instanceof Socket) return connection;
+  throw new Error("this version of pg does not show its socket");
+}
+
+/** Whatever went wrong before a session was handed out, no call of the caller's was sent. */
+function connectError(server: string, error: Error): Error {
+  if (error instanceof PostgresError) return error;
+  const { code, severity, detail, hint, routine } = error as pg.DatabaseError;
+  if (code !== undefined && severity !== undefined)
+    return new PostgresError({ sqlstate: code, severity, message: error.message, detail, hint, routine });
+  return new ConnectionLostError(`cannot connect to ${server}: ${textOf(error)}`, {
+    outcomeUnknown: false,
+    cause: error,
+  });
+}
+
+/** A host name with several addresses fails with an AggregateError that has no message of its own. */
+function textOf(error: Error | undefined): string {
+  if (error instanceof AggregateError && error.message === "") return error.errors.map(textOf).join(", ");
+  return error?.message ?? "it was closed";
+}

@@ -1,0 +1,83 @@
+/** Append as a kind of batched operation: an operation is a lane that has messages waiting. */
+import type { BatchKind } from "../batching/batcher.ts";
+import type { Lane } from "../lanes/lane.ts";
+import type { Session } from "../postgres/session.ts";
+import { APPEND, type AppendRow, append } from "../postgres/statements.ts";
+import { type LaneBatch, takeLaneBatch } from "./lane-batch.ts";
+
+export interface AppendResult {
+  readonly batch: LaneBatch;
+  readonly status: (typeof APPEND)[keyof typeof APPEND];
+  readonly atOffset: number;
+  readonly createdAtUs: number;
+  /** What other writers added since the lane's window was complete. */
+  readonly missed: readonly AppendRow[];
+}
+
+/** An append that failed as a whole, with what it was about to store. */
+export class AppendError extends Error {
+  override readonly name = "AppendError";
+  readonly batch: LaneBatch;
+  /** Nothing else was in the call, so what was wrong is in this batch. */
+  readonly alone: boolean;
+
+  constructor(batch: LaneBatch, alone: boolean, cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.batch = batch;
+    this.alone = alone;
+  }
+}
+
+/** The columns that append and transact share: one element per lane, one per segment. */
+export function appendParameters(batches: readonly LaneBatch[]): unknown[] {
+  const segments = batches.flatMap((batch, index) =>
+    batch.segments.map((segment) => ({ lane: index + 1, segment })),
+  );
+  return [
+    batches.map((batch) => batch.lane.id),
+    batches.map((batch) => batch.lane.window!.completeTo),
+    batches.map((batch) => batch.messages.length),
+    segments.map(({ lane }) => lane),
+    segments.map(({ segment }) => segment.relative),
+    segments.map(({ segment }) => segment.count),
+    segments.map(({ segment }) => segment.keys),
+    segments.map(({ segment }) => segment.ends),
+    segments.map(({ segment }) => segment.body),
+  ];
+}
+
+const NOTHING: Omit<AppendResult, "batch"> = { status: APPEND.appended, atOffset: 0, createdAtUs: 0, missed: [] };
+
+export const appendKind: BatchKind<Lane, AppendResult | AppendError> = {
+  name: "push",
+  repeatable: false,
+  weight: (lane) => (lane.alone > 0 ? Infinity : lane.pending.length + lane.pendingBytes / 1024),
+  async run(session: Session, lanes: readonly Lane[]) {
+    const all = lanes.map(takeLaneBatch);
+    const batches = all.filter((batch) => batch.messages.length > 0);
+    if (batches.length === 0) return all.map((batch) => ({ batch, ...NOTHING }));
+    let rows: AppendRow[];
+    try {
+      rows = await session.run(append, appendParameters(batches));
+    } catch (error) {
+      return all.map((batch) => (batch.messages.length > 0 ? new AppendError(batch, batches.length === 1, error) : { batch, ...NOTHING }));
+    }
+    const results = new Map<LaneBatch, AppendResult>();
+    const missed = new Map<number, AppendRow[]>();
+    for (const row of rows) {
+      if (row.status === APPEND.missed) {
+        missed.set(row.lane, [...(missed.get(row.lane) ?? []), row]);
+        continue;
+      }
+      const batch = batches[row.lane]!;
+      results.set(batch, {
+        batch,
+        status: row.status as AppendResult["status"],
+        atOffset: row.atOffset ?? 0,
+        createdAtUs: row.createdAtUs ?? 0,
+        missed: missed.get(row.lane) ?? [],
+      });
+    }
+    return all.map((batch) => results.get(batch) ?? { batch, ...NOTHING });
+  },
+};

@@ -1,0 +1,266 @@
+/**
+ * The pusher brings messages into their lanes and says for each where it is.
+ *
+ * Per lane, one at a time: messages wait; the window of recent keys is there; what it suspects is looked up
+ * in the database; the rest is appended together with other lanes' messages. What was not stored because the
+ * lane was busy, deleted or changed by somebody else goes to its head again and is tried anew. An append
+ * with an unknown outcome is tried again by the same transactionIds, so nothing is stored twice.
+ */
+import { BrokerError } from "@queen/protocol";
+import type { Batcher } from "../batching/batcher.ts";
+import type { Directory } from "../lanes/directory.ts";
+import type { Lane, PendingMessage } from "../lanes/lane.ts";
+import type { SegmentCache } from "../lanes/segment-cache.ts";
+import type { WindowStore } from "../lanes/window-store.ts";
+import type { PushItem } from "../operations/push-body.ts";
+import { transactionKey } from "../operations/transaction-key.ts";
+import { classify, isDeterministic } from "../postgres/errors.ts";
+import { APPEND } from "../postgres/statements.ts";
+import { AppendError, type AppendResult } from "./append-kind.ts";
+import { giveBackLaneBatch, isSuspect, type LaneBatch } from "./lane-batch.ts";
+import { takeTurn } from "./lane-turn.ts";
+
+export type PushOutcome =
+  | { readonly status: "queued" | "duplicate"; readonly lane: Lane; readonly offset: number }
+  | { readonly status: "failed"; readonly error: Error };
+
+export interface PusherOptions {
+  readonly directory: Directory;
+  readonly windows: WindowStore;
+  readonly cache: SegmentCache;
+  readonly appends: Batcher<Lane, AppendResult | AppendError>;
+  /** These lanes have new messages, committed. */
+  readonly appended: (lane: Lane) => void;
+  readonly now: () => number;
+  /** How long a message may wait for its lane before its producer is told to try again. */
+  readonly patienceMs: number;
+  readonly busyPauseMs: number;
+}
+
+export class Pusher {
+  readonly #options: PusherOptions;
+  readonly #draining = new Set<Lane>();
+
+  constructor(options: PusherOptions) {
+    this.#options = options;
+  }
+
+  /** One outcome per item, in their order, when all are decided. */
+  push(items: readonly PushItem[]): Promise<PushOutcome[]> {
+    return new Promise((resolve) => {
+      const outcomes: PushOutcome[] = new Array(items.length);
+      let left = items.length;
+      const decided = (index: number, outcome: PushOutcome): void => {
+        outcomes[index] = outcome;
+        if (--left === 0) resolve(outcomes);
+      };
+      const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
+      for (let index = 0; index < items.length; index++) {
+        const item = items[index]!;
+        const message = this.pending(item, deadlineAtMs, (outcome) => decided(index, outcome));
+        const lane = this.#options.directory.lane(item.queue, item.partition);
+        if (lane) this.#enqueue(lane, message);
+        else this.#openAndEnqueue(item.queue, item.partition, message);
+      }
+    });
+  }
+
+  pending(item: PushItem, deadlineAtMs: number, decided: (outcome: PushOutcome) => void): PendingMessage {
+    const key = transactionKey(item.transactionId);
+    return {
+      fragment: item.fragment,
+      transactionId: item.transactionId,
+      keyHigh: key.high,
+      keyLow: key.low,
+      inWindow: false,
+      freshTo: -1,
+      doubtFrom: Infinity,
+      deadlineAtMs,
+      queued: (lane, offset) => decided({ status: "queued", lane, offset }),
+      duplicate: (lane, offset) => decided({ status: "duplicate", lane, offset }),
+      failed: (error) => decided({ status: "failed", error }),
+    };
+  }
+
+  #openAndEnqueue(queue: string, partition: string, message: PendingMessage): void {
+    this.#options.directory.open({ queue, partition }, true).then(
+      (lane) => {
+        if (lane) this.#enqueue(lane, message);
+        else if (this.#options.now() < message.deadlineAtMs) this.#openAndEnqueue(queue, partition, message);
+        else message.failed(new BrokerError("OVERLOADED", `Queue ${queue} is being deleted. Try again.`));
+      },
+      (error) => message.failed(error as Error),
+    );
+  }
+
+  #enqueue(lane: Lane, message: PendingMessage): void {
+    lane.pending.push(message);
+    lane.pendingBytes += message.fragment.length;
+    if (this.#draining.has(lane)) return;
+    this.#draining.add(lane);
+    void this.#drain(lane);
+  }
+
+  async #drain(lane: Lane): Promise<void> {
+    lane.usedAtMs = this.#options.now();
+    let endTurn: (() => void) | undefined;
+    try {
+      endTurn = await takeTurn(lane);
+      while (lane.pending.length > 0 && !lane.gone) {
+        this.#dropLate(lane);
+        if (lane.pending.length === 0) break;
+        if (!lane.window || isSuspect(lane, lane.pending[0]!)) await this.#prepare(lane);
+        if (lane.gone || lane.pending.length === 0) continue;
+        const result = await this.#options.appends.submit(lane);
+        const pauseMs = result instanceof AppendError ? this.#failed(result) : this.#finished(result);
+        if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
+    } catch (error) {
+      for (const message of lane.pending.splice(0)) message.failed(error as Error);
+      lane.pendingBytes = 0;
+    } finally {
+      this.#draining.delete(lane);
+      endTurn?.();
+    }
+    if (lane.gone) this.#moveOn(lane);
+  }
+
+  async #prepare(lane: Lane): Promise<void> {
+    const waiting = lane.pending;
+    const left = new Set(await prepareMessages(lane, waiting, this.#options.windows));
+    const decided = new Set(waiting.filter((message) => !left.has(message)));
+    if (decided.size === 0) return;
+    for (const message of decided) lane.pendingBytes -= message.fragment.length;
+    lane.pending = lane.pending.filter((message) => !decided.has(message)); // more may have come meanwhile
+  }
+
+  /** The partition was deleted: what waits for it goes to the one that now has its name. */
+  #moveOn(lane: Lane): void {
+    this.#options.directory.forget(lane);
+    this.#options.windows.drop(lane);
+    this.#options.cache.drop(lane);
+    for (const message of lane.pending.splice(0)) {
+      message.inWindow = false;
+      message.freshTo = -1;
+      this.#openAndEnqueue(lane.queue.name, lane.name, message);
+    }
+    lane.pendingBytes = 0;
+  }
+
+  #dropLate(lane: Lane): void {
+    const nowMs = this.#options.now();
+    if (lane.pending[0]!.deadlineAtMs > nowMs) return;
+    const late = lane.pending.filter((message) => message.deadlineAtMs <= nowMs);
+    lane.pending = lane.pending.filter((message) => message.deadlineAtMs > nowMs);
+    for (const message of late) {
+      lane.pendingBytes -= message.fragment.length;
+      message.failed(
+        new BrokerError(
+          "OVERLOADED",
+          `Partition ${lane.name} of ${lane.queue.name} is held by another transaction. Try again later.`,
+        ),
+      );
+    }
+  }
+
+  /** Returns how long to wait before the lane is tried again. */
+  #finished(result: AppendResult): number {
+    const { batch } = result;
+    switch (result.status) {
+      case APPEND.appended:
+        if (batch.lane.alone > 0) batch.lane.alone--;
+        if (batch.messages.length > 0) this.stored(batch, result);
+        return 0;
+      case APPEND.busy:
+        giveBackLaneBatch(batch);
+        return this.#options.busyPauseMs;
+      case APPEND.gone:
+        giveBackLaneBatch(batch);
+        batch.lane.gone = true;
+        return 0;
+      default:
+        this.compareAgain(batch);
+        return 0;
+    }
+  }
+
+  /** Others appended what this worker does not know: the window is read anew, the messages compared again. */
+  compareAgain(batch: LaneBatch): void {
+    this.#options.windows.drop(batch.lane);
+    for (const message of batch.messages) message.inWindow = false;
+    giveBackLaneBatch(batch);
+  }
+
+  /** The batch is committed. Readers hear of it before the producers do. */
+  stored(batch: LaneBatch, result: Pick<AppendResult, "atOffset" | "createdAtUs" | "missed">): void {
+    const { lane } = batch;
+    const window = lane.window;
+    if (window) {
+      for (const row of result.missed) window.addSegment(row.keys!, row.createdAtUs!);
+      window.stamp(result.createdAtUs);
+      const before = window.completeTo;
+      window.completeTo = result.atOffset + batch.messages.length;
+      this.#options.windows.grew(lane, before, window.completeTo);
+    }
+    lane.nextOffset = Math.max(lane.nextOffset, result.atOffset + batch.messages.length);
+    if (lane.queue.hasReaders) {
+      this.#options.cache.keep(
+        lane,
+        batch.segments.map((segment) => ({
+          firstOffset: result.atOffset + segment.relative,
+          count: segment.count,
+          createdAtUs: result.createdAtUs,
+          ends: segment.ends.toString("latin1"),
+          body: segment.body,
+        })),
+      );
+    }
+    this.#options.appended(lane);
+    for (let index = 0; index < batch.messages.length; index++) {
+      batch.messages[index]!.queued(lane, result.atOffset + index);
+    }
+    for (const [message, index] of batch.twins) message.duplicate(lane, result.atOffset + index);
+  }
+
+  #failed(failure: AppendError): number {
+    const { batch, cause } = failure;
+    const { lane } = batch;
+    const doubtFrom = lane.window?.completeTo ?? 0;
+    this.compareAgain(batch);
+    const error = classify(cause);
+    if (isDeterministic(cause)) {
+      // One message is to blame. Alone, it is refused; until then each goes in an append of its own.
+      if (failure.alone && batch.messages.length === 1) {
+        lane.pendingBytes -= lane.pending[0]!.fragment.length;
+        lane.pending.shift()!.failed(error);
+      } else lane.alone = batch.messages.length;
+      return 0;
+    }
+    for (const message of batch.messages) message.doubtFrom = Math.min(message.doubtFrom, doubtFrom);
+    if (error.code === "SHUTTING_DOWN") throw error;
+    return this.#options.busyPauseMs;
+  }
+}
+
+/**
+ * Gives the lane its window and decides about those of the messages that the window suspects. Returns the
+ * messages that are still to be stored.
+ */
+export async function prepareMessages(
+  lane: Lane,
+  messages: readonly PendingMessage[],
+  windows: WindowStore,
+): Promise<readonly PendingMessage[]> {
+  if (!lane.window) await windows.load(lane);
+  if (!lane.window || lane.gone) return messages;
+  const suspects = messages.filter((message) => isSuspect(lane, message));
+  if (suspects.length === 0) return messages;
+  const found = await windows.verify(lane, suspects);
+  return messages.filter((message) => {
+    const offset = found.get(message);
+    if (offset === undefined) return true;
+    if (offset >= message.doubtFrom) message.queued(lane, offset);
+    else message.duplicate(lane, offset);
+    return false;
+  });
+}

@@ -1,0 +1,144 @@
+/**
+ * What was delivered under leases, as long as it is not settled: with it, an ack's transactionId becomes an
+ * offset without asking the database. A cache, bounded in bytes: what is forgotten is read again.
+ */
+import type { Lane } from "../lanes/lane.ts";
+import { encodeString } from "../operations/json-scanner.ts";
+import { fragmentEnd, hasTransactionId, type Segment, transactionIdJson } from "../operations/segment.ts";
+
+export type AckStatus = "completed" | "failed" | "dlq" | "retry";
+
+export interface AckOutcome {
+  readonly success: boolean;
+  readonly error: string | null;
+  readonly released: boolean;
+  readonly dlq: boolean;
+}
+
+/** One message's ack, on its way to the database. */
+export interface PendingAck {
+  readonly offset: number;
+  readonly status: AckStatus;
+  readonly error: string;
+  readonly decided: (outcome: AckOutcome) => void;
+  readonly failed: (error: Error) => void;
+}
+
+export class Delivered {
+  readonly token: number;
+  readonly lane: Lane;
+  readonly groupId: number;
+  readonly groupName: string;
+  readonly from: number;
+  readonly to: number;
+  readonly segments: readonly Segment[];
+  /** This worker answered the pop. */
+  readonly servedHere: boolean;
+  pending: PendingAck[] = [];
+  /** The lease is to be ended whatever was acked. */
+  release = false;
+  settling = false;
+  #next: number;
+  #offsets: Map<string, number> | undefined;
+
+  constructor(fields: {
+    token: number;
+    lane: Lane;
+    groupId: number;
+    groupName: string;
+    from: number;
+    to: number;
+    segments: readonly Segment[];
+    servedHere: boolean;
+  }) {
+    this.token = fields.token;
+    this.lane = fields.lane;
+    this.groupId = fields.groupId;
+    this.groupName = fields.groupName;
+    this.from = fields.from;
+    this.to = fields.to;
+    this.segments = fields.segments;
+    this.servedHere = fields.servedHere;
+    this.#next = fields.from;
+  }
+
+  get bytes(): number {
+    let bytes = 300;
+    for (const segment of this.segments) bytes += segment.body.length;
+    return bytes;
+  }
+
+  /** Where a transactionId is in the leased range; undefined: it is not. Acks mostly come in order. */
+  offsetOf(transactionId: string): number | undefined {
+    const json = encodeString(transactionId);
+    if (this.#next < this.to && this.#isAt(this.#next, json)) return this.#next++;
+    this.#offsets ??= this.#readOffsets();
+    const offset = this.#offsets.get(json);
+    if (offset !== undefined) this.#next = offset + 1;
+    return offset;
+  }
+
+  #isAt(offset: number, json: string): boolean {
+    for (const segment of this.segments) {
+      const index = offset - segment.firstOffset;
+      if (index < 0 || index >= segment.count) continue;
+      return hasTransactionId(segment.body, fragmentEnd(segment.ends, index - 1), json);
+    }
+    return false;
+  }
+
+  #readOffsets(): Map<string, number> {
+    const offsets = new Map<string, number>();
+    for (const segment of this.segments) {
+      for (let index = 0; index < segment.count; index++) {
+        const offset = segment.firstOffset + index;
+        if (offset < this.from || offset >= this.to) continue;
+        const start = fragmentEnd(segment.ends, index - 1);
+        const json = transactionIdJson(segment.body.slice(start, fragmentEnd(segment.ends, index)));
+        if (!offsets.has(json)) offsets.set(json, offset);
+      }
+    }
+    return offsets;
+  }
+}
+
+export class DeliveredLeases {
+  readonly #bytesMax: number;
+  readonly #byToken = new Map<number, Delivered[]>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get count(): number {
+    return this.#byToken.size;
+  }
+
+  add(delivered: Delivered): void {
+    const known = this.#byToken.get(delivered.token);
+    if (known) known.push(delivered);
+    else this.#byToken.set(delivered.token, [delivered]);
+    this.#bytes += delivered.bytes;
+    for (const [token, oldest] of this.#byToken) {
+      if (this.#bytes <= this.#bytesMax || token === delivered.token) break;
+      for (const each of oldest) this.remove(each);
+    }
+  }
+
+  find(token: number, partition: number): Delivered | undefined {
+    return this.#byToken.get(token)?.find((delivered) => delivered.lane.id === partition);
+  }
+
+  remove(delivered: Delivered): void {
+    const known = this.#byToken.get(delivered.token);
+    if (!known?.includes(delivered)) return;
+    this.#bytes -= delivered.bytes;
+    if (known.length === 1) this.#byToken.delete(delivered.token);
+    else this.#byToken.set(delivered.token, known.filter((other) => other !== delivered));
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * The settler applies acks: by lease, many messages of a lease in one row update, one update of a lease in
+ * flight at a time. A lease that this worker did not serve, or no longer remembers, is read from the database.
+ */
+import { BrokerError, parseLeaseId, parsePartitionId } from "@queen/protocol";
+import type { Batcher } from "../batching/batcher.ts";
+import type { Directory } from "../lanes/directory.ts";
+import type { Lane } from "../lanes/lane.ts";
+import { encodeString } from "../operations/json-scanner.ts";
+import { inRanges, parseRanges } from "../operations/offset-ranges.ts";
+import { transactionIdJson } from "../operations/segment.ts";
+import { transactionKey } from "../operations/transaction-key.ts";
+import type { Session } from "../postgres/session.ts";
+import * as statements from "../postgres/statements.ts";
+import { type AckOutcome, type AckStatus, Delivered, type DeliveredLeases } from "./delivered.ts";
+import type { SettleResult } from "./settle-kind.ts";
+
+export interface Ack {
+  readonly transactionId: string;
+  readonly partitionId: string;
+  readonly status: AckStatus;
+  readonly leaseId: string | undefined;
+  readonly error: string | undefined;
+}
+
+export interface AckResult extends AckOutcome {
+  readonly lane: Lane | undefined;
+}
+
+export interface SettlerOptions {
+  readonly directory: Directory;
+  readonly leases: DeliveredLeases;
+  readonly settles: Batcher<Delivered, SettleResult>;
+  readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+  /** The lane is free for the group; what is left may be delivered after a pause. */
+  readonly released: (lane: Lane, groupId: number, committed: number, pauseMs: number, servedHere: boolean) => void;
+  readonly now: () => number;
+  readonly busyPauseMs: number;
+  readonly patienceMs: number;
+}
+
+export const LEASE_LOST = "Invalid or expired lease";
+export const MESSAGE_NOT_FOUND = "Message not found";
+const FAILED_WITHOUT_REASON = "Retries exhausted";
+// An ack of a message that is no longer leased is looked for among so many messages before the group's place.
+const LOOK_BACK_MESSAGES = 200_000;
+
+/** Where a message to be acked is, or why it can't be. */
+export type Located = { readonly delivered: Delivered; readonly offset: number } | AckResult;
+
+export class Settler {
+  readonly #options: SettlerOptions;
+  readonly #groupIds = new Map<string, number>();
+
+  constructor(options: SettlerOptions) {
+    this.#options = options;
+    options.directory.onQueueGone(() => this.#groupIds.clear());
+  }
+
+  ack(ack: Ack, groupName: string): AckResult | Promise<AckResult> {
+    const known = this.#locateKnown(ack, groupName);
+    if (known) return "offset" in known ? this.#settleOne(known.delivered, known.offset, ack) : known;
+    return this.locate(ack, groupName).then((located) =>
+      "offset" in located ? this.#settleOne(located.delivered, located.offset, ack) : located,
+    );
+  }
+
+  #settleOne(delivered: Delivered, offset: number, ack: Ack): Promise<AckResult> {
+    return new Promise((resolve, reject) => {
+      delivered.pending.push({
+        offset,
+        status: ack.status,
+        error: ack.error ?? FAILED_WITHOUT_REASON,
+        decided: (outcome) => resolve({ ...outcome, lane: delivered.lane }),
+        failed: reject,
+      });
+      if (!delivered.settling) void this.#settle(delivered);
+    });
+  }
+
+  /** Gives a lease back: its messages are free for others, and nothing is counted. */
+  async giveBack(delivered: Delivered): Promise<void> {
+    delivered.release = true;
+    if (!delivered.settling) await this.#settle(delivered);
+  }
+
+  /** From memory, where this worker delivered the message itself. */
+  #locateKnown(ack: Ack, groupName: string): Located | undefined {
+    const partition = parsePartitionId(ack.partitionId);
+    if (partition === undefined) return notFound(undefined);
+    if (ack.leaseId === undefined) return undefined;
+    const lease = parseLeaseId(ack.leaseId);
+    if (!lease) return undefined;
+    const delivered = this.#options.leases.find(lease.token, partition);
+    if (!delivered || delivered.groupName !== groupName) return undefined;
+    const offset = delivered.offsetOf(ack.transactionId);
+    return offset === undefined ? undefined : { delivered, offset };
+  }
+
+  async locate(ack: Ack, groupName: string): Promise<Located> {
+    const known = this.#locateKnown(ack, groupName);
+    if (known) return known;
+    const lane = await this.#options.directory.openById(parsePartitionId(ack.partitionId)!);
+    if (!lane) return notFound(undefined);
+    const groupId = await this.#groupId(lane, groupName);
+    if (groupId === undefined) return notFound(lane);
+    const rows = await this.#options.use((session) =>
+      session.run(statements.readLeases, [[lane.id], [groupId]]),
+    );
+    const row = rows[0];
+    if (!row) return notFound(lane);
+    lane.nextOffset = Math.max(lane.nextOffset, row.nextOffset);
+    const token = ack.leaseId === undefined ? row.token : (parseLeaseId(ack.leaseId)?.token ?? null);
+    if (token !== null && token === row.token) {
+      const segments = rows.flatMap((each) => (each.segment ? [each.segment] : []));
+      let delivered = this.#options.leases.find(token, lane.id);
+      if (!delivered) {
+        delivered = new Delivered({
+          token,
+          lane,
+          groupId,
+          groupName,
+          from: row.committed,
+          to: row.leaseUntil!,
+          segments,
+          servedHere: false,
+        });
+        this.#options.leases.add(delivered);
+      }
+      const offset = delivered.offsetOf(ack.transactionId);
+      if (offset !== undefined) return { delivered, offset };
+    }
+    // Not in a lease that is held: it may be finished already, and then acking it again is no error.
+    const offset = await this.#find(lane, ack.transactionId, row.committed);
+    if (offset === undefined) return notFound(lane);
+    const isFinished = offset < row.committed || inRanges(parseRanges(row.acked), offset);
+    return { success: isFinished, error: isFinished ? null : LEASE_LOST, released: false, dlq: false, lane };
+  }
+
+  async #find(lane: Lane, transactionId: string, committed: number): Promise<number | undefined> {
+    const key = transactionKey(transactionId);
+    const bytes = Buffer.allocUnsafe(8);
+    bytes.writeUInt32BE(key.high, 0);
+    bytes.writeUInt32BE(key.low, 4);
+    const rows = await this.#options.use((session) =>
+      session.run(statements.findMessages, [[lane.id], [bytes], [Math.max(0, committed - LOOK_BACK_MESSAGES)]]),
+    );
+    return rows.find((row) => transactionIdJson(row.fragment) === encodeString(transactionId))?.atOffset;
+  }
+
+  async #groupId(lane: Lane, groupName: string): Promise<number | undefined> {
+    const name = `${lane.queue.id}/${groupName}`;
+    const known = this.#groupIds.get(name);
+    if (known !== undefined) return known;
+    const [id] = await this.#options.use((session) =>
+      session.run(statements.findGroup, [lane.id, groupName]),
+    );
+    if (id !== undefined) this.#groupIds.set(name, id);
+    return id;
+  }
+
+  /** Sends what waits on a lease, until nothing does. */
+  async #settle(delivered: Delivered): Promise<void> {
+    delivered.settling = true;
+    const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
+    try {
+      while (delivered.pending.length > 0 || delivered.release) {
+        const result = await this.#options.settles.submit(delivered);
+        if (result.status === statements.SETTLE.busy) {
+          delivered.pending = [...result.acks, ...delivered.pending];
+          delivered.release ||= result.release;
+          if (this.#options.now() > deadlineAtMs) {
+            throw new BrokerError(
+              "OVERLOADED",
+              `The place of ${delivered.groupName} in ${delivered.lane.name} is held by another transaction. Try again.`,
+            );
+          }
+          await new Promise((resolve) => setTimeout(resolve, this.#options.busyPauseMs));
+          continue;
+        }
+        this.settled(delivered, result);
+      }
+    } catch (error) {
+      delivered.release = false;
+      for (const ack of delivered.pending.splice(0)) ack.failed(error as Error);
+    } finally {
+      delivered.settling = false;
+    }
+  }
+
+  /** Tells what became of acks that were applied, or refused. */
+  settled(delivered: Delivered, result: SettleResult): void {
+    const { lane } = delivered;
+    const isDone = result.status === statements.SETTLE.done;
+    if (!isDone || result.released) this.#options.leases.remove(delivered);
+    if (isDone && result.released) {
+      const again = result.acks.some((ack) => ack.status === "failed" && !result.buried.includes(ack.offset));
+      const pauseMs = again ? lane.queue.options.retryDelayMs : 0;
+      this.#options.released(lane, delivered.groupId, result.committed, pauseMs, delivered.servedHere);
+    }
+    for (const ack of result.acks) {
+      const success = isDone || (result.status === statements.SETTLE.stale && ack.offset < result.committed);
+      const dlq = result.buried.includes(ack.offset);
+      const error = success ? null : result.status === statements.SETTLE.gone ? MESSAGE_NOT_FOUND : LEASE_LOST;
+      ack.decided({ success, error, released: isDone && result.released, dlq });
+    }
+  }
+}
+
+const notFound = (lane: Lane | undefined): AckResult => ({
+  success: false,
+  error: MESSAGE_NOT_FOUND,
+  released: false,
+  dlq: false,
+  lane,
+});

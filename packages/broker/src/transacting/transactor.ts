@@ -1,0 +1,290 @@
+/**
+ * The transactor commits pushes and acks together, or not at all. A transaction holds the turns of the lanes
+ * it pushes to, so that their windows stay true, and is one call of its own.
+ */
+import { BrokerError, messageId, parseLeaseId, parsePartitionId } from "@queen/protocol";
+import type { Batcher, BatchKind } from "../batching/batcher.ts";
+import type { Directory } from "../lanes/directory.ts";
+import type { Lane, PendingMessage } from "../lanes/lane.ts";
+import type { WindowStore } from "../lanes/window-store.ts";
+import type { AckItem } from "../operations/ack-body.ts";
+import { formatRanges, rangesOf } from "../operations/offset-ranges.ts";
+import type { PushItem } from "../operations/push-body.ts";
+import type { TransactionBody } from "../operations/transaction-body.ts";
+import { classify, ConnectionLostError, PostgresError } from "../postgres/errors.ts";
+import type { Session } from "../postgres/session.ts";
+import { type TransactResult, transact } from "../postgres/statements.ts";
+import { appendParameters } from "../pushing/append-kind.ts";
+import { type LaneBatch, makeLaneBatch } from "../pushing/lane-batch.ts";
+import { takeTurns } from "../pushing/lane-turn.ts";
+import { type Pusher, type PushOutcome, prepareMessages } from "../pushing/pusher.ts";
+import type { AckStatus, Delivered, PendingAck } from "../settling/delivered.ts";
+import { LEASE_LOST, type Settler } from "../settling/settler.ts";
+
+export interface PushResult {
+  readonly type: "push";
+  readonly item: PushItem;
+  readonly status: "queued" | "duplicate";
+  readonly messageId: string;
+  readonly partitionId: string;
+}
+
+export interface AckResult {
+  readonly type: "ack";
+  readonly ack: AckItem;
+  readonly dlq: boolean;
+}
+
+export type TransactionResult = PushResult | AckResult;
+
+/** Nothing of the transaction was kept, and this is why. */
+export class TransactionRefused extends Error {
+  override readonly name = "TransactionRefused";
+}
+
+export const transactKind: BatchKind<readonly unknown[], TransactResult> = {
+  name: "transaction",
+  repeatable: false,
+  weight: () => Infinity,
+  async run(session: Session, [parameters]: readonly (readonly unknown[])[]) {
+    return session.run(transact, parameters!);
+  },
+};
+
+export interface TransactorOptions {
+  readonly directory: Directory;
+  readonly windows: WindowStore;
+  readonly pusher: Pusher;
+  readonly settler: Settler;
+  readonly transactions: Batcher<readonly unknown[], TransactResult>;
+  readonly now: () => number;
+  readonly patienceMs: number;
+}
+
+interface Push {
+  readonly item: PushItem;
+  readonly message: PendingMessage;
+  outcome: PushOutcome | undefined;
+}
+
+interface LocatedAck {
+  readonly ack: AckItem;
+  readonly status: AckStatus;
+  /** Undefined: finished before this transaction. */
+  readonly at: { readonly delivered: Delivered; readonly offset: number } | undefined;
+}
+
+const ATTEMPTS_MAX = 10;
+const COMPARE_AGAIN = "QN001";
+
+export class Transactor {
+  readonly #options: TransactorOptions;
+
+  constructor(options: TransactorOptions) {
+    this.#options = options;
+  }
+
+  async run(body: TransactionBody): Promise<TransactionResult[]> {
+    const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
+    const pushes: Push[] = body.operations.flatMap((operation) => {
+      if (operation.type !== "push") return [];
+      const push: Push = {
+        item: operation.item,
+        message: this.#options.pusher.pending(operation.item, deadlineAtMs, (outcome) => {
+          push.outcome = outcome;
+        }),
+        outcome: undefined,
+      };
+      return [push];
+    });
+    const acks = await this.#locate(body);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const settled = await this.#attempt(pushes, acks, body);
+        return results(body, pushes, settled);
+      } catch (error) {
+        if (attempt >= ATTEMPTS_MAX || this.#options.now() > deadlineAtMs) throw classify(error);
+        if (!this.#mayRepeat(error, pushes)) throw error;
+      }
+    }
+  }
+
+  #mayRepeat(error: unknown, pushes: readonly Push[]): boolean {
+    if (error instanceof LaneGone) return true;
+    if (error instanceof PostgresError && error.sqlstate === COMPARE_AGAIN) return true;
+    if (error instanceof PostgresError && error.sqlstate === "QN409") throw new TransactionRefused(error.message);
+    // Sent and not answered: the replay finds what was stored, or stores it now.
+    return error instanceof ConnectionLostError && pushes.every((push) => push.outcome === undefined);
+  }
+
+  async #locate(body: TransactionBody): Promise<LocatedAck[]> {
+    const leases = body.requiredLeases.map((leaseId) => ({ leaseId, lease: parseLeaseId(leaseId) }));
+    if (leases.some(({ lease }) => !lease)) throw new TransactionRefused(LEASE_LOST);
+    return Promise.all(
+      body.operations.flatMap((operation) => {
+        if (operation.type !== "ack") return [];
+        const { ack } = operation;
+        const { status } = ack;
+        if (status === undefined) throw new TransactionRefused(`ACK operation failed: unknown status ${ack.statusText}`);
+        const partition = parsePartitionId(ack.partitionId);
+        const leaseId =
+          ack.leaseId ?? leases.find(({ lease }) => partition !== undefined && lease!.partitions.includes(partition))?.leaseId;
+        return this.#options.settler
+          .locate({ ...ack, status, leaseId }, ack.group)
+          .then((located): LocatedAck => {
+            if ("offset" in located) return { ack, status, at: located };
+            if (located.success) return { ack, status, at: undefined };
+            throw new TransactionRefused(`ACK operation failed: ${located.error}`);
+          });
+      }),
+    );
+  }
+
+  /** One try, with every lane it pushes to in hand. Returns the acks' messages that were dead-lettered. */
+  async #attempt(
+    pushes: readonly Push[],
+    acks: readonly LocatedAck[],
+    body: TransactionBody,
+  ): Promise<ReadonlySet<AckItem>> {
+    const open = pushes.filter((push) => push.outcome === undefined);
+    const laneOf = new Map<Push, Lane>();
+    for (const push of open) laneOf.set(push, await this.#open(push.item));
+    const lanes = [...new Set(laneOf.values())];
+    const endTurns = await takeTurns(lanes);
+    const batches: LaneBatch[] = [];
+    try {
+      for (const lane of lanes) {
+        const own = open.filter((push) => laneOf.get(push) === lane).map((push) => push.message);
+        const left = await prepareMessages(lane, own, this.#options.windows);
+        if (lane.gone) throw new LaneGone(lane.name);
+        const batch = left.length === 0 ? undefined : makeLaneBatch(lane, left);
+        if (!batch) continue;
+        if (batch.messages.length + batch.twins.size < left.length) {
+          throw new BrokerError("VALIDATION_FAILED", "The transaction is too large for one partition. Split it.");
+        }
+        batches.push(batch);
+      }
+      return await this.#send(batches, acks, body);
+    } catch (error) {
+      for (const batch of batches) {
+        const doubtFrom = batch.lane.window?.completeTo ?? 0;
+        this.#options.windows.drop(batch.lane);
+        for (const message of batch.messages) {
+          message.inWindow = false;
+          if (error instanceof ConnectionLostError) message.doubtFrom = Math.min(message.doubtFrom, doubtFrom);
+        }
+      }
+      throw error;
+    } finally {
+      endTurns();
+    }
+  }
+
+  async #open(item: PushItem): Promise<Lane> {
+    const { directory } = this.#options;
+    const lane = directory.lane(item.queue, item.partition) ?? (await directory.open(item, true));
+    if (!lane) throw new LaneGone(item.partition);
+    return lane;
+  }
+
+  async #send(
+    batches: readonly LaneBatch[],
+    acks: readonly LocatedAck[],
+    body: TransactionBody,
+  ): Promise<ReadonlySet<AckItem>> {
+    const isReplay = batches.length === 0;
+    if (!isReplay && acks.some((located) => !located.at)) {
+      throw new TransactionRefused("ACK operation failed: Message already acknowledged");
+    }
+    const byLease = new Map<Delivered, LocatedAck[]>();
+    for (const located of acks) {
+      if (!located.at) continue;
+      byLease.set(located.at.delivered, [...(byLease.get(located.at.delivered) ?? []), located]);
+    }
+    const settles = [...byLease].map(([delivered, located]) => settlement(delivered, located));
+    const required = body.requiredLeases.flatMap((leaseId) => {
+      const lease = parseLeaseId(leaseId)!;
+      const acked = lease.partitions.filter((partition) =>
+        acks.some((located) => parsePartitionId(located.ack.partitionId) === partition),
+      );
+      return (acked.length > 0 ? acked : lease.partitions).map((partition) => ({ partition, token: lease.token }));
+    });
+    const result = await this.#options.transactions.submit([
+      ...appendParameters(batches),
+      JSON.stringify(settles.map(({ parameters }) => parameters)),
+      required.map(({ partition }) => partition),
+      required.map(({ token }) => token),
+    ]);
+    for (const row of result.appended) {
+      const batch = batches[row.lane]!;
+      // What others added since the window was complete is not told here: then it is read anew.
+      if (row.at !== batch.lane.window?.completeTo) this.#options.windows.drop(batch.lane);
+      this.#options.pusher.stored(batch, { atOffset: row.at, createdAtUs: row.created, missed: [] });
+    }
+    const buried = new Set<AckItem>();
+    result.settled.forEach((row, index) => {
+      const { delivered, located, acks } = settles[index]!;
+      for (const { ack, at } of located) if (row.buried.includes(at!.offset)) buried.add(ack);
+      if (row.committed === null) return;
+      this.#options.settler.settled(delivered, {
+        acks,
+        release: false,
+        status: row.status,
+        committed: row.committed,
+        released: row.released,
+        buried: row.buried,
+      });
+    });
+    return buried;
+  }
+}
+
+class LaneGone extends Error {
+  override readonly name = "LaneGone";
+}
+
+function settlement(delivered: Delivered, located: readonly LocatedAck[]) {
+  const offsets = (status: AckStatus): number[] =>
+    located.filter((each) => each.status === status).map((each) => each.at!.offset);
+  const errors = (status: AckStatus): string[] =>
+    located.filter((each) => each.status === status).map((each) => each.ack.error ?? "Retries exhausted");
+  const { options } = delivered.lane.queue;
+  const acks = located.map(
+    (each): PendingAck => ({
+      offset: each.at!.offset,
+      status: each.status,
+      error: each.ack.error ?? "",
+      decided: () => undefined,
+      failed: () => undefined,
+    }),
+  );
+  const parameters = {
+    partition: delivered.lane.id,
+    group: delivered.groupId,
+    token: delivered.token,
+    done: formatRanges(rangesOf(offsets("completed"))),
+    failed: offsets("failed"),
+    dead: offsets("dlq"),
+    errors: [...errors("failed"), ...errors("dlq")],
+    release: offsets("retry").length > 0,
+    retryLimit: options.retryLimit,
+    retryDelayMs: options.retryDelayMs,
+  };
+  return { delivered, located, acks, parameters };
+}
+
+function results(body: TransactionBody, pushes: readonly Push[], buried: ReadonlySet<AckItem>): TransactionResult[] {
+  const remaining = [...pushes];
+  return body.operations.map((operation): TransactionResult => {
+    if (operation.type === "ack") return { type: "ack", ack: operation.ack, dlq: buried.has(operation.ack) };
+    const { item, outcome } = remaining.shift()!;
+    if (!outcome || outcome.status === "failed") throw outcome?.error ?? new Error("a push was left undecided");
+    return {
+      type: "push",
+      item,
+      status: outcome.status,
+      messageId: messageId(outcome.lane.id, outcome.offset),
+      partitionId: outcome.lane.partitionId,
+    };
+  });
+}

@@ -1,0 +1,43 @@
+-- open_lanes: finds the partitions with these names, and makes the missing ones where asked to.
+--
+-- in   p_queues, p_partitions   names, one pair per lane
+--      p_create                 whether missing queues and partitions are made
+-- out  lane          index of the pair, from 0
+--      queue_id      null: there is no such queue
+--      partition_id  null: there is no such partition
+--      next_offset
+--
+-- Locks: unique keys of new rows, in name order, so that two brokers that make the same lanes wait for
+-- each other and never in a circle. A lane deleted meanwhile comes back as missing; the caller asks again.
+create or replace function queen.open_lanes(p_queues text[], p_partitions text[], p_create bool)
+returns table (lane int4, queue_id int8, partition_id int8, next_offset int8)
+language plpgsql
+set search_path = queen, pg_temp
+as $$
+#variable_conflict use_column
+begin
+  if p_create then
+    insert into queen.queues (name, namespace, task)
+    select n.name, split_part(n.name, '.', 1), split_part(n.name, '.', 2)
+      from (select distinct name from unnest(p_queues) as name) n
+     where not exists (select 1 from queen.queues q where q.name = n.name)
+     order by n.name
+    on conflict do nothing;
+
+    insert into queen.partitions (queue_id, name)
+    select n.queue_id, n.name
+      from (select distinct q.id as queue_id, l.partition_name as name
+              from unnest(p_queues, p_partitions) as l (queue_name, partition_name)
+              join queen.queues q on q.name = l.queue_name) n
+     where not exists (select 1 from queen.partitions p where p.queue_id = n.queue_id and p.name = n.name)
+     order by n.queue_id, n.name
+    on conflict do nothing;
+  end if;
+
+  return query
+  select (l.ordinality - 1)::int4, q.id, p.id, p.next_offset
+    from unnest(p_queues, p_partitions) with ordinality as l (queue_name, partition_name, ordinality)
+    left join queen.queues q on q.name = l.queue_name
+    left join queen.partitions p on p.queue_id = q.id and p.name = l.partition_name;
+end
+$$;

@@ -1,0 +1,30 @@
+-- read_hints: what happened that a snapshot has not seen: changed queues, lanes that may have work.
+--
+-- in   p_snapshot   what the last call returned; null: only the snapshot is wanted
+--      p_queues     the queues whose lanes matter
+-- out  snapshot     in the first row only: to be given to the next call
+--      queue_id     with partition_id null: this queue was made, changed or deleted
+--      partition_id, name, next_offset     a lane that may have work
+--
+-- Exact, whatever order transactions commit in: a row is returned by the first call whose snapshot sees it.
+create or replace function queen.read_hints(p_snapshot text, p_queues int8[])
+returns table (snapshot text, queue_id int8, partition_id int8, name text, next_offset int8)
+language sql
+set search_path = queen, pg_temp
+begin atomic
+  with fresh as materialized (
+    select h.queue_ids, h.partition_ids
+      from queen.hints h
+     where h.xid >= pg_snapshot_xmin(p_snapshot::pg_snapshot)
+       and not pg_visible_in_snapshot(h.xid, p_snapshot::pg_snapshot)
+  )
+  select pg_current_snapshot()::text, null::int8, null::int8, null::text, null::int8
+  union all
+  select null, q.id, null, null, null
+    from (select distinct unnest(f.queue_ids) as id from fresh f) q
+  union all
+  select null, p.queue_id, p.id, p.name, p.next_offset
+    from (select distinct unnest(f.partition_ids) as id from fresh f) l
+    join queen.partitions p on p.id = l.id
+   where p.queue_id = any (p_queues);
+end;

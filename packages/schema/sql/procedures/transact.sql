@@ -1,0 +1,87 @@
+-- transact: pushes and acks in one transaction, all or nothing.
+--
+-- in   p_partition … p_body   as append
+--      p_settle    jsonb array, one object per lease and partition:
+--                  { partition, group, token, done, failed, dead, errors, release, retryLimit, retryDelayMs }
+--                  as settle_lease
+--      p_required_partition, p_required_token   leases that must be held
+-- out  { "appended": [append's rows, created in microseconds since 2000], "settled": [settle_lease's rows] }
+--
+-- Raises QN409 when a lease is not held or a message was finished before (unless nothing is left to push:
+-- then it is the replay of a transaction that committed), and QN001 with append's rows as detail when the
+-- messages' keys must be compared again.
+--
+-- Locks: partitions by id, then cursors by (partition, group), waiting: transactions are never merged.
+create or replace function queen.transact(
+  p_partition int8[], p_known int8[], p_count int4[],
+  p_lane int4[], p_relative int4[], p_messages int4[], p_keys bytea[], p_ends bytea[], p_body bytea[],
+  p_settle jsonb, p_required_partition int8[], p_required_token int8[])
+returns jsonb
+language plpgsql
+set search_path = queen, pg_temp
+as $$
+declare
+  v_appended jsonb := '[]';
+  v_settled  jsonb := '[]';
+  v_done     int8multirange;
+  v_finished int8multirange;
+  v_replay   bool := cardinality(p_partition) = 0;
+  v_row      record;
+  s          record;
+begin
+  perform 1 from queen.partitions where id = any (p_partition) order by id for no key update;
+  perform 1
+     from queen.partition_consumers c
+     join (select distinct (e ->> 'partition')::int8 as partition_id, (e ->> 'group')::int4 as group_id
+             from jsonb_array_elements(p_settle) as e) t
+       on t.partition_id = c.partition_id and t.group_id = c.group_id
+    order by c.partition_id, c.group_id
+      for no key update of c;
+
+  if exists (
+    select 1 from unnest(p_required_partition, p_required_token) as l (partition_id, token)
+     where not exists (select 1 from queen.partition_consumers c
+                        where c.partition_id = l.partition_id and c.lease_token = l.token)) and not v_replay
+  then
+    raise exception 'Invalid or expired lease' using errcode = 'QN409';
+  end if;
+
+  if not v_replay then
+    select coalesce(jsonb_agg(jsonb_build_object('lane', a.lane, 'status', a.status, 'at', a.at_offset,
+                                                 'created', (extract(epoch from a.created_at - timestamptz '2000-01-01Z') * 1000000)::int8) order by a.lane), '[]')
+      into v_appended
+      from queen.append(p_partition, p_known, p_count, p_lane, p_relative, p_messages, p_keys, p_ends, p_body) a
+     where a.status <> 5;
+    if exists (select 1 from jsonb_array_elements(v_appended) as a where (a ->> 'status')::int4 <> 0) then
+      raise exception 'the keys must be compared again' using errcode = 'QN001', detail = v_appended::text;
+    end if;
+  end if;
+
+  for s in
+    select * from jsonb_to_recordset(p_settle) as t (
+      partition int8, "group" int4, token int8, done text, failed int8[], dead int8[], errors text[],
+      release bool, "retryLimit" int4, "retryDelayMs" int4)
+  loop
+    v_done := s.done::int8multirange + coalesce(
+      (select range_agg(int8range(o, o + 1)) from unnest(s.failed || s.dead) as o), '{}');
+    select int8multirange(int8range(0, c.committed)) + coalesce(c.acked, '{}') into v_finished
+      from queen.partition_consumers c where c.partition_id = s.partition and c.group_id = s."group";
+    if v_replay and v_done <@ v_finished then
+      v_settled := v_settled || jsonb_build_object('status', 0, 'committed', null, 'released', false, 'buried', '[]'::jsonb);
+      continue;
+    end if;
+    if v_done && v_finished then
+      raise exception 'Message already acknowledged' using errcode = 'QN409';
+    end if;
+    select * into v_row from queen.settle_lease(s.partition, s."group", s.token, s.done::int8multirange,
+                                                s.failed, s.dead, s.errors, s.release, s."retryLimit",
+                                                s."retryDelayMs");
+    if v_row.status <> 0 then
+      raise exception 'Invalid or expired lease' using errcode = 'QN409';
+    end if;
+    v_settled := v_settled || to_jsonb(v_row);
+  end loop;
+
+  return jsonb_build_object('appended', v_appended, 'settled', v_settled);
+end
+$$;

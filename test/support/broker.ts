@@ -1,0 +1,151 @@
+/**
+ * A broker process is the compiled broker as users run it: `node …/main.js` with environment variables, on a
+ * free port of 127.0.0.1. What a test leaves running ends with the test's process.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { get } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+export interface BrokerProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** Asks it to end (SIGTERM) and returns its exit code. */
+  stop(): Promise<number>;
+  /** Sends a signal, and waits for the end where the signal ends a process at once. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+  /** What it wrote to stdout and stderr so far. */
+  output(): string;
+  workerPids(): number[];
+}
+
+const MAIN = fileURLToPath(new URL("../../../packages/broker/dist/src/main.js", import.meta.url));
+// A start on a busy machine, migration included, takes a few seconds.
+const READY_MS_MAX = 60_000;
+// The broker itself waits 10 s for requests in flight.
+const STOP_MS_MAX = 30_000;
+const OUTPUT_CHARACTERS_MAX = 1_000_000;
+
+const running = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+for (const [signal, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const) {
+  process.once(signal, () => process.exit(code)); // through "exit", which a signal by itself passes over
+}
+
+export async function startBrokerProcess(options: {
+  databaseUrl: string;
+  env?: Record<string, string>;
+}): Promise<BrokerProcess> {
+  const port = await freePort();
+  const child = spawn(process.execPath, ["--enable-source-maps", MAIN], {
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      DATABASE_URL: options.databaseUrl,
+      HOST: "127.0.0.1",
+      PORT: String(port),
+      ...options.env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  running.add(child);
+  let output = "";
+  const keep = (chunk: string): void => {
+    output = (output + chunk).slice(-OUTPUT_CHARACTERS_MAX);
+  };
+  child.stdout.setEncoding("utf8").on("data", keep);
+  child.stderr.setEncoding("utf8").on("data", keep);
+  const ended = new Promise<number>((resolve) => {
+    const end = (code: number): void => {
+      running.delete(child);
+      resolve(code);
+    };
+    child.once("error", (error) => {
+      keep(`${error.message}\n`);
+      end(-1);
+    });
+    // As shells count: a process that a signal ended has no code of its own.
+    child.once("exit", (code, signal) => end(code ?? (signal === "SIGKILL" ? 137 : 143)));
+  });
+
+  const url = `http://127.0.0.1:${options.env?.PORT ?? port}`;
+  const broker: BrokerProcess = {
+    url,
+    pid: child.pid ?? -1,
+    async stop() {
+      child.kill("SIGTERM");
+      const deadline = new AbortController();
+      const code = await Promise.race([
+        ended,
+        sleep(STOP_MS_MAX, undefined, { signal: deadline.signal, ref: false }).catch(() => undefined),
+      ]);
+      deadline.abort();
+      if (code !== undefined) return code;
+      child.kill("SIGKILL");
+      throw new Error(`the broker did not end within ${STOP_MS_MAX} ms of SIGTERM; it wrote:\n${output}`);
+    },
+    async kill(signal) {
+      child.kill(signal);
+      if (signal === "SIGKILL" || signal === "SIGABRT") await ended;
+    },
+    output: () => output,
+    workerPids: () => childrenOf(broker.pid),
+  };
+
+  let hasEnded = false;
+  void ended.then(() => {
+    hasEnded = true;
+  });
+  for (const startedMs = performance.now(); performance.now() - startedMs < READY_MS_MAX; await sleep(20)) {
+    if (hasEnded) throw new Error(`the broker ended with code ${await ended} before it was ready:\n${output}`);
+    if ((await statusOf(`${url}/readyz`)) === 200) return broker;
+  }
+  await broker.kill("SIGKILL");
+  throw new Error(`the broker was not ready within ${READY_MS_MAX} ms; it wrote:\n${output}`);
+}
+
+/** A port that nobody listens on now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** The status of the answer; undefined where nobody answers. */
+function statusOf(url: string): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const request = get(url, { agent: false, timeout: 2_000 }, (response) => {
+      response.resume();
+      response.once("error", () => resolve(undefined));
+      response.once("end", () => resolve(response.statusCode));
+    });
+    request.once("timeout", () => request.destroy());
+    request.once("error", () => resolve(undefined));
+  });
+}
+
+/** The processes whose parent is `pid`. In /proc/…/stat the parent's id comes second after the name. */
+function childrenOf(pid: number): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+        const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+        return Number(parent) === pid && state !== "Z";
+      } catch {
+        return false; // it ended meanwhile
+      }
+    })
+    .map(Number)
+    .sort((a, b) => a - b);
+}
