@@ -73,13 +73,17 @@ function compiledTests() {
   const packages = readdirSync(join(ROOT, "packages")).map((name) => `packages/${name}/dist/test`);
   return [...packages, "test/dist", "bench/dist/test"]
     .filter((folder) => existsSync(join(ROOT, folder)))
-    .flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(folder, name)))
+    .flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(folder, name)),
+    )
     .map((file) => file.replaceAll(sep, "/"))
     .filter((file) => file.endsWith(".test.js") && existsSync(join(ROOT, sourceOf(file))))
     .sort();
 }
 
-const sourceOf = (file) => file.replace("/dist/", "/").replace(/\.js$/, ".ts");
+function sourceOf(file) {
+  return file.replace("/dist/", "/").replace(/\.js$/, ".ts");
+}
 
 async function startServer() {
   const url = process.env.QUEEN_TEST_DATABASE_URL;
@@ -133,6 +137,8 @@ async function runTests(paths, url) {
     [skipped, "skipped"],
     [todo, "to do"],
   ].flatMap(([count, word]) => (count > 0 ? [`${count} ${word}`] : []));
-  console.log(`${[`${pass} of ${tests} tests passed`, ...rest].join(", ")}; ${paths.length} files, ${seconds} s`);
+  console.log(
+    `${[`${pass} of ${tests} tests passed`, ...rest].join(", ")}; ${paths.length} files, ${seconds} s`,
+  );
   if (process.exitCode === undefined) process.exitCode = fail + cancelled === 0 && tests > 0 ? 0 : 1;
 }

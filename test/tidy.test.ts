@@ -160,7 +160,9 @@ const SQL =
 const sqlElsewhere = (files: readonly SourceFile[]): string[] =>
   files
     .filter(({ path }) => !MAY_HOLD_SQL.includes(path))
-    .flatMap(({ path, text }) => [...text.matchAll(SQL)].map(([found]) => `${path} has SQL: ${found.trim()}…`));
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(SQL)].map(([found]) => `${path} has SQL: ${found.trim()}…`),
+    );
 
 test("SQL is in packages/schema/sql and behind one door", () => {
   assert.deepEqual(sqlElsewhere(packageFiles), []);

@@ -16,7 +16,7 @@ import {
   take,
   takeOne,
 } from "../support/procedures.ts";
-import { keysOf, type Message } from "../support/segments.ts";
+import { keysOf, type LaneAppend, type Message } from "../support/segments.ts";
 
 let database: TestDatabase;
 let client: pg.Client;
@@ -199,7 +199,11 @@ test("a caller that is too far behind, or ahead, reads the keys first", async ()
   await push(other, partition, numbered(4096), 128);
   const at = async (known: number, id: string): Promise<number[]> =>
     (await append(client, [{ partition, known, messages: named(id) }])).map((row) => row.status);
-  assert.deepEqual(new Set(await at(0, "first")), new Set([APPEND.missed, APPEND.appended]), "4096 is near enough");
+  assert.deepEqual(
+    new Set(await at(0, "first")),
+    new Set([APPEND.missed, APPEND.appended]),
+    "4096 is near enough",
+  );
   assert.deepEqual(await at(0, "second"), [APPEND.behind]);
   assert.deepEqual(await at(-1, "second"), [APPEND.behind]);
   assert.deepEqual(await at(4098, "second"), [APPEND.behind], "nobody knows what is not there yet");
@@ -234,7 +238,10 @@ test("a partition deleted meanwhile is gone, and no segment of it is left", asyn
   await client.query("delete from queen.queues where name = $1", [queue]);
   const rows = await append(client, [{ partition, known: 3, messages: named("x") }]);
   assert.deepEqual(statuses(rows as never), [[0, APPEND.gone]]);
-  assert.deepEqual(await database.query("select 1 from queen.segments where partition_id = $1", [partition]), []);
+  assert.deepEqual(
+    await database.query("select 1 from queen.segments where partition_id = $1", [partition]),
+    [],
+  );
 });
 
 test("a refused call changes nothing at all", async () => {
@@ -249,9 +256,10 @@ test("a refused call changes nothing at all", async () => {
 
 test("created_at never goes back within a partition, even if the clock does", async () => {
   const { partition } = await newLane(client, 1);
-  await client.query("update queen.partitions set last_at = clock_timestamp() + interval '1 hour' where id = $1", [
-    partition,
-  ]);
+  await client.query(
+    "update queen.partitions set last_at = clock_timestamp() + interval '1 hour' where id = $1",
+    [partition],
+  );
   await client.query(
     `update queen.segments set created_at = (select last_at from queen.partitions where id = $1)
       where partition_id = $1`,
@@ -287,16 +295,25 @@ test("created_at is the database's clock after the lock, not the transaction's s
 test("racing writers on the same lanes leave dense offsets and each message once", async () => {
   const queue = "race";
   const lanes = await Promise.all(["a", "b", "c"].map((name) => openLane(client, queue, name)));
-  const writers = await Promise.all([database.client(), database.client(), database.client(), database.client()]);
+  const writers = await Promise.all([
+    database.client(),
+    database.client(),
+    database.client(),
+    database.client(),
+  ]);
   await Promise.all(
     writers.map(async (writer, index) => {
       for (let round = 0; round < 25; round++) {
         // Every key is written by two of the writers.
         const id = `${index >> 1}-${round}`;
         const order = round % 2 === 0 ? lanes : [...lanes].reverse();
-        let open = order.map(({ partition }) => ({ partition, messages: named(id, `${id}-${index}`), from: 0 }));
+        let open = order.map(({ partition }) => ({
+          partition,
+          messages: named(id, `${id}-${index}`),
+          from: 0,
+        }));
         while (open.length > 0) {
-          const call = [];
+          const call: LaneAppend[] = [];
           for (const lane of open) {
             const known = await nextOffset(writer, lane.partition);
             const ids = await storedIdsBy(writer, lane.partition);

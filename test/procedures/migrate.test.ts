@@ -22,7 +22,10 @@ test("of three that migrate an empty database at once, one works and two find no
   const database = await emptyDatabase(t);
   const clients = await Promise.all([database.client(), database.client(), database.client()]);
   const applied = await Promise.all(clients.map((client) => migrate(client)));
-  assert.deepEqual(applied.sort((a, b) => a.length - b.length), [[], [], ALL]);
+  assert.deepEqual(
+    applied.sort((a, b) => a.length - b.length),
+    [[], [], ALL],
+  );
 });
 
 test("a second migration changes nothing", async (t) => {

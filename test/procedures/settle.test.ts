@@ -14,8 +14,8 @@ import {
   SETTLE,
   settle,
   settleLease,
-  type TestLane,
   TAKE,
+  type TestLane,
   take,
   takeOne,
   trim,
@@ -85,7 +85,11 @@ test("an ack repeated after its lease ended is done, and changes nothing", async
   const before = await readEverything(client);
   const [row] = await settle(client, [{ ...lane, from: 0, to: 4 }]);
   assert.deepEqual(short(row!), [SETTLE.done, 4, false]);
-  assert.deepEqual(short(await settleLease(client, lane, lane.token, { done: "{[1,3)}" })), [SETTLE.done, 4, false]);
+  assert.deepEqual(short(await settleLease(client, lane, lane.token, { done: "{[1,3)}" })), [
+    SETTLE.done,
+    4,
+    false,
+  ]);
   assert.deepEqual(await readEverything(client), before);
 });
 
@@ -152,14 +156,21 @@ test("a token that ran out but was not replaced is honoured", async () => {
   const lane = await leasedLane(4);
   await expire(client, lane);
   assert.deepEqual(short((await settle(client, [{ ...lane, from: 0, to: 2 }]))[0]!), [SETTLE.done, 2, false]);
-  assert.deepEqual(short(await settleLease(client, lane, lane.token, { done: "{[2,4)}" })), [SETTLE.done, 4, true]);
+  assert.deepEqual(short(await settleLease(client, lane, lane.token, { done: "{[2,4)}" })), [
+    SETTLE.done,
+    4,
+    true,
+  ]);
 });
 
 test("nothing beyond the lease can be finished", async () => {
   const lane = await leasedLane(6, 3);
   const before = await readEverything(client);
   assert.equal((await settle(client, [{ ...lane, from: 0, to: 5 }]))[0]!.status, SETTLE.stale);
-  assert.equal((await settle(client, [{ ...lane, from: 0, to: 1, more: "{[4,5)}" }]))[0]!.status, SETTLE.stale);
+  assert.equal(
+    (await settle(client, [{ ...lane, from: 0, to: 1, more: "{[4,5)}" }]))[0]!.status,
+    SETTLE.stale,
+  );
   assert.equal((await settleLease(client, lane, lane.token, { done: "{[0,5)}" })).status, SETTLE.stale);
   assert.deepEqual(await readEverything(client), before);
 });
@@ -167,7 +178,9 @@ test("nothing beyond the lease can be finished", async () => {
 test("a lane that does not exist is gone; one call answers each lease for itself", async () => {
   const [good, stale, held] = [await leasedLane(2), await leasedLane(2), await leasedLane(2)];
   await other.query("begin");
-  await other.query("select 1 from queen.partition_consumers where partition_id = $1 for update", [held.partition]);
+  await other.query("select 1 from queen.partition_consumers where partition_id = $1 for update", [
+    held.partition,
+  ]);
   const rows = await settle(client, [
     { ...held, from: 0, to: 2 },
     { ...good, from: 0, to: 2 },
@@ -230,7 +243,11 @@ test("a failing message is retried retryLimit times, then buried with payload an
       lane.partition,
       token,
     ]);
-    const row = await settleLease(client, lane, token, { failed: [0], errors: [`reason ${attempt}`], retryLimit: 2 });
+    const row = await settleLease(client, lane, token, {
+      failed: [0],
+      errors: [`reason ${attempt}`],
+      retryLimit: 2,
+    });
     assert.deepEqual(row.buried, attempt === 3 ? [0] : []);
     assert.equal(row.released, attempt < 3, "what is buried does not end the lease on the rest");
   }
@@ -263,7 +280,10 @@ test("a message may be buried at once", async () => {
   const row = await settleLease(client, lane, lane.token, { dead: [1], errors: ["not for us"] });
   assert.deepEqual([...short(row), row.buried], [SETTLE.done, 0, false, [1]]);
   const [letter] = await letters(lane.partition);
-  assert.deepEqual([letter!.transaction_id, letter!.error_message, letter!.retry_count], ["m1", "not for us", 0]);
+  assert.deepEqual(
+    [letter!.transaction_id, letter!.error_message, letter!.retry_count],
+    ["m1", "not for us", 0],
+  );
   assert.equal((await readCursor(client, lane)).acked, "{[1,2)}");
   assert.deepEqual(short(await settleLease(client, lane, lane.token, { done: "{[0,1),[2,3)}" })), [
     SETTLE.done,
@@ -304,7 +324,11 @@ test("one call may finish, fail and bury messages of one lease", async () => {
 test("a failure of what is finished, or was never leased, counts nothing", async () => {
   const lane = await leasedLane(6, 4);
   await settle(client, [{ ...lane, from: 0, to: 2 }]);
-  const row = await settleLease(client, lane, lane.token, { done: "{[3,4)}", failed: [1, 3, 5], dead: [0, 5] });
+  const row = await settleLease(client, lane, lane.token, {
+    done: "{[3,4)}",
+    failed: [1, 3, 5],
+    dead: [0, 5],
+  });
   assert.deepEqual([...short(row), row.buried], [SETTLE.done, 2, false, []]);
   assert.equal((await readCursor(client, lane)).failures, null);
   assert.deepEqual(await letters(lane.partition), []);

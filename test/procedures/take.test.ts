@@ -221,9 +221,10 @@ test("after a failure the lane waits for the retry delay, and says how long", as
   const [answer] = await take(client, [lane]);
   assert.equal(answer!.status, TAKE.retryDelay);
   assert.ok(answer!.dueMs > 15_000 && answer!.dueMs <= 20_000);
-  await client.query("update queen.partition_consumers set not_before = clock_timestamp() where partition_id = $1", [
-    lane.partition,
-  ]);
+  await client.query(
+    "update queen.partition_consumers set not_before = clock_timestamp() where partition_id = $1",
+    [lane.partition],
+  );
   assert.deepEqual((await takeOne(client, lane)).delivered, ids(0, 3));
 });
 
@@ -358,7 +359,9 @@ test("bury_expired does nothing for a lane that is not exhausted, and says when 
   assert.deepEqual(await readCursor(client, lane), live, "it has one more attempt");
 
   await other.query("begin");
-  await other.query("select 1 from queen.partition_consumers where partition_id = $1 for update", [lane.partition]);
+  await other.query("select 1 from queen.partition_consumers where partition_id = $1 for update", [
+    lane.partition,
+  ]);
   assert.equal(await buryExpired(client, lane, 0), false);
   await other.query("rollback");
   assert.equal(await buryExpired(client, { ...lane, group: 999_999 }, 0), true, "nothing is left to bury");

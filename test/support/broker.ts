@@ -104,7 +104,8 @@ export async function startBrokerProcess(options: {
     hasEnded = true;
   });
   for (const startedMs = performance.now(); performance.now() - startedMs < READY_MS_MAX; await sleep(20)) {
-    if (hasEnded) throw new Error(`the broker ended with code ${await ended} before it was ready:\n${output}`);
+    if (hasEnded)
+      throw new Error(`the broker ended with code ${await ended} before it was ready:\n${output}`);
     if ((await statusOf(`${url}/readyz`)) === 200) return broker;
   }
   await broker.kill("SIGKILL");

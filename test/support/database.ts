@@ -5,25 +5,48 @@
  * The server is the one that QUEEN_TEST_DATABASE_URL names; scripts/test.mjs starts one and sets it.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { type DatabaseSettings, readDatabaseSettings, Session } from "@queen/broker";
+import { type DatabaseSettings, readDatabaseSettings } from "@queen/broker";
 import { migrate, migrations, procedures } from "@queen/schema";
 import pg from "pg";
 
 // biome-ignore lint/suspicious/noExplicitAny: rows of any query; a wrong column fails the assertion on it
 export type Row = Record<string, any>;
 
+/** What a test can do with a session of the broker's own kind, which speaks PostgreSQL's binary protocol. */
+export interface Session {
+  readonly processId: number;
+  run<Result>(
+    statement: {
+      readonly name: string;
+      readonly text: string;
+      readonly parameters: readonly string[];
+      // biome-ignore lint/suspicious/noExplicitAny: the broker's row reader
+      read(row: any): Result;
+    },
+    values: readonly unknown[],
+  ): Promise<Result[]>;
+  simple(text: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface SessionModule {
+  readonly Session: { connect(settings: DatabaseSettings, options: object): Promise<Session> };
+}
+
 export interface TestDatabase {
   readonly url: string;
   readonly settings: DatabaseSettings;
   /** Runs a statement on a connection that all callers share. */
   query(text: string, values?: unknown[]): Promise<Row[]>;
-  /** A session of the broker's own kind. */
   session(): Promise<Session>;
   /** A connection of its own, for a transaction that is open while others work. int8 comes as a number. */
   client(): Promise<pg.Client>;
   /** Ends all connections, also of others, and removes the database. */
   drop(): Promise<void>;
 }
+
+// The broker keeps its sessions to itself, so that its index does not have them.
+const SESSION_MODULE = new URL("../../../packages/broker/dist/src/postgres/session.js", import.meta.url).href;
 
 // Above every wait that a test arranges, so that a test that hangs says where.
 const STATEMENT_TIMEOUT_MS = 30_000;
@@ -53,6 +76,7 @@ export async function createDatabase(options: { empty?: boolean } = {}): Promise
       return (await (await shared).query(text, values)).rows;
     },
     async session() {
+      const { Session } = (await import(SESSION_MODULE)) as SessionModule;
       const session = await Session.connect(settings, {
         applicationName: "queen-test",
         connectTimeoutMs: 10_000,

@@ -68,7 +68,12 @@ export async function openGroup(
   mode = "all",
   from: string | null = null,
 ): Promise<number> {
-  const { rows } = await client.query("select * from queen.open_group($1, $2, $3, $4)", [queue, name, mode, from]);
+  const { rows } = await client.query("select * from queen.open_group($1, $2, $3, $4)", [
+    queue,
+    name,
+    mode,
+    from,
+  ]);
   return rows[0].group_id;
 }
 
@@ -210,15 +215,18 @@ export interface Settlement {
 }
 
 export async function settle(client: pg.Client, settlements: readonly Settlement[]): Promise<Row[]> {
-  const { rows } = await client.query("select * from queen.settle($1, $2, $3, $4, $5, $6, $7) order by lease", [
-    settlements.map((each) => each.partition),
-    settlements.map((each) => each.group),
-    settlements.map((each) => each.token),
-    settlements.map((each) => each.from ?? 0),
-    settlements.map((each) => each.to ?? 0),
-    settlements.map((each) => each.more ?? null),
-    settlements.map((each) => each.release ?? false),
-  ]);
+  const { rows } = await client.query(
+    "select * from queen.settle($1, $2, $3, $4, $5, $6, $7) order by lease",
+    [
+      settlements.map((each) => each.partition),
+      settlements.map((each) => each.group),
+      settlements.map((each) => each.token),
+      settlements.map((each) => each.from ?? 0),
+      settlements.map((each) => each.to ?? 0),
+      settlements.map((each) => each.more ?? null),
+      settlements.map((each) => each.release ?? false),
+    ],
+  );
   return rows;
 }
 
@@ -347,10 +355,10 @@ export async function expire(client: pg.Client, { partition, group }: Cursor): P
 /** Makes the partition's log older by some seconds. */
 export async function age(client: pg.Client, partition: number, seconds: number): Promise<void> {
   const interval = `${seconds} seconds`;
-  await client.query("update queen.segments set created_at = created_at - $2::interval where partition_id = $1", [
-    partition,
-    interval,
-  ]);
+  await client.query(
+    "update queen.segments set created_at = created_at - $2::interval where partition_id = $1",
+    [partition, interval],
+  );
   await client.query("update queen.partitions set last_at = last_at - $2::interval where id = $1", [
     partition,
     interval,

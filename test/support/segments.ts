@@ -54,7 +54,13 @@ export async function appendParameters(
         end += fragment.length;
         ends.writeUInt32BE(end, place * 4);
       }
-      const segment = [index + 1, from, part.length, Buffer.concat(keys.slice(from, from + part.length)), ends];
+      const segment = [
+        index + 1,
+        from,
+        part.length,
+        Buffer.concat(keys.slice(from, from + part.length)),
+        ends,
+      ];
       for (const [column, value] of [...segment, Buffer.concat(fragments)].entries()) {
         (columns[column] as unknown[]).push(value);
       }

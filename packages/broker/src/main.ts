@@ -198,14 +198,22 @@ function stopOnSignals(end: AbortController, supervisor: Supervisor<WorkerOrders
       log.info({ signal: name }, "broker.stopping");
       end.abort();
     } else if (performance.now() - firstMs > SAME_SIGNAL_WITHIN_MS) {
-      supervisor.kill();
+      supervisor.signal("SIGKILL");
       process.exit(code); // the embedded PostgreSQL is asked for its fast shutdown on the way out
     }
   };
   process.on("SIGINT", () => stop("SIGINT", 130));
   process.on("SIGTERM", () => stop("SIGTERM", 143));
   // The terminal was closed. Without one, SIGHUP keeps the meaning that nohup gave it.
-  if (process.stdout.isTTY || process.stderr.isTTY) process.on("SIGHUP", () => stop("SIGHUP", 129));
+  if (process.stdout.isTTY || process.stderr.isTTY) {
+    process.once("SIGHUP", () => {
+      supervisor.signal("SIGHUP"); // some shells tell only one process
+      stop("SIGHUP", 129);
+      // process.exit() would set the terminal back, and Node.js aborts where that terminal is gone. The
+      // broker, when it has stopped, ends by the signal itself.
+      process.once("exit", () => process.kill(process.pid, "SIGHUP"));
+    });
+  }
 }
 
 async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -61,9 +61,13 @@ export async function migrate(
   await session.query("begin");
   try {
     await session.query("select pg_advisory_xact_lock(hashtextextended('queen.migrate', 0))");
-    await session.query(`create schema if not exists queen;
-      create table if not exists queen.applied
-        (name text primary key, sha256 text not null, applied_at timestamptz not null default clock_timestamp())`);
+    // Asked first: where the schema is up to date, a role without the right to create can run a broker.
+    const { rows: ledger } = await session.query("select to_regclass('queen.applied') is not null as exists");
+    if (ledger[0]?.exists !== true) {
+      await session.query(`create schema if not exists queen;
+        create table queen.applied
+          (name text primary key, sha256 text not null, applied_at timestamptz not null default clock_timestamp())`);
+    }
     const { rows } = await session.query("select name, sha256 from queen.applied");
     const applied = new Map(rows.map((row) => [row.name, row.sha256]));
     for (const file of files.migrations) {

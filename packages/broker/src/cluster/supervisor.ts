@@ -71,6 +71,10 @@ const STEADY_AFTER_MS = 10_000;
 const KILL_GRACE_MS = 1_000;
 const LISTEN_CODES: ReadonlySet<string> = new Set(["EADDRINUSE", "EACCES", "EADDRNOTAVAIL", "ENOTFOUND"]);
 
+// A request's strings and objects live for a few milliseconds. Where they fit into the young generation, they
+// die there; at V8's own 16 MB many are copied first, and a push-bound worker spends a quarter of its time so.
+const YOUNG_GENERATION_MB = 64;
+
 export class Supervisor<Orders> {
   /**
    * The port, once all workers listen on it and know that the database is ready. Rejects with a ListenError
@@ -101,7 +105,8 @@ export class Supervisor<Orders> {
 
   /** Starts the processes. They load their code and wait for orders. */
   start(): void {
-    cluster.setupPrimary({ exec: this.#options.script, args: [] });
+    const execArgv = [...process.execArgv, `--max-semi-space-size=${YOUNG_GENERATION_MB}`];
+    cluster.setupPrimary({ exec: this.#options.script, args: [], execArgv });
     for (let index = 0; index < this.#options.workerCount; index += 1) this.#fork(index);
   }
 
@@ -125,9 +130,9 @@ export class Supervisor<Orders> {
     return this.#stopping;
   }
 
-  /** Ends every worker at once. */
-  kill(): void {
-    for (const worker of this.#workers.keys()) worker.process.kill("SIGKILL");
+  /** Sends a signal to every worker: SIGKILL ends them at once. */
+  signal(name: NodeJS.Signals): void {
+    for (const worker of this.#workers.keys()) worker.process.kill(name);
   }
 
   async #stopAll(): Promise<void> {
@@ -139,7 +144,7 @@ export class Supervisor<Orders> {
     for (const worker of this.#workers.keys()) this.#send(worker, { queen: "stop" });
     const deadline = setTimeout(() => {
       this.#options.log.warn({ message: "a worker did not stop in time and is killed" }, "worker.killed");
-      this.kill();
+      this.signal("SIGKILL");
     }, this.#options.stopMsMax + KILL_GRACE_MS);
     await ended;
     clearTimeout(deadline);
@@ -239,6 +244,7 @@ export function runWorker<Orders>(
   let service: Promise<WorkerService> | undefined;
   let stopMsMax = 0;
   let isStopping = false;
+  let isTerminalGone = false;
 
   const start = async (message: ToWorker<Orders> & { queen: "start" }): Promise<void> => {
     stopMsMax = message.stopMsMax;
@@ -251,16 +257,21 @@ export function runWorker<Orders>(
       tell({ queen: "failed", message, code }, () => process.exit(1));
     }
   };
+  const exit = (code: number): void => {
+    // process.exit() would set the terminal back, and Node.js aborts where that terminal is gone.
+    if (isTerminalGone) process.kill(process.pid, "SIGKILL");
+    else process.exit(code);
+  };
   const stop = async (): Promise<void> => {
     if (isStopping) return;
     isStopping = true;
-    setTimeout(() => process.exit(1), stopMsMax).unref();
+    setTimeout(() => exit(1), stopMsMax).unref();
     try {
       await (await service)?.stop();
-      process.exit(0);
+      exit(0);
     } catch (error) {
       log().error({ error }, "worker.stop-failed");
-      process.exit(1);
+      exit(1);
     }
   };
 
@@ -279,7 +290,9 @@ export function runWorker<Orders>(
     if (message.queen === "stop") void stop();
   });
   process.on("SIGINT", () => {});
-  process.on("SIGHUP", () => {});
+  process.on("SIGHUP", () => {
+    isTerminalGone = true;
+  });
   process.on("SIGTERM", () => {
     if (!isStopping) tell({ queen: "stopping" });
     void stop();

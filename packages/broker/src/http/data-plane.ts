@@ -5,13 +5,13 @@ import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
 import { popAnswer } from "../operations/pop-answer.ts";
-import { type PushItem, parsePushBody } from "../operations/push-body.ts";
+import { parsePushBody } from "../operations/push-body.ts";
 import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
 import { parseTransactionBody } from "../operations/transaction-body.ts";
 import type { EmptyReason, PopOutcome, PopRequest, Subscription, Taken } from "../popping/pop.ts";
 import type { Popper } from "../popping/popper.ts";
-import type { Pusher, PushOutcome } from "../pushing/pusher.ts";
+import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Renewer } from "../settling/renewer.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
 import { type TransactionResult, TransactionRefused, type Transactor } from "../transacting/transactor.ts";
@@ -58,9 +58,10 @@ export class DataPlane {
     this.#options.active();
     const items = parsePushBody(request.text(), newTransactionId, null);
     if (items.length === 0) return { status: 201, body: "[]" };
-    const outcomes = await pusher.push(items);
+    const pushed = await pusher.push(items);
     statistics.push.answered(items.length, now() - startedAtMs);
-    return { status: 201, body: pushAnswer(items, outcomes) };
+    if (pushed.error) throw pushed.error;
+    return { status: 201, body: pushAnswer(pushed) };
   }
 
   // ------------------------------------------------------------------------------------------------- pop
@@ -297,20 +298,17 @@ function requiredJson(request: Request): unknown {
   return body;
 }
 
-function pushAnswer(items: readonly PushItem[], outcomes: readonly PushOutcome[]): string {
+function pushAnswer({ items, lanes, offsets, isDuplicate }: PushRequest): string {
   let body = "[";
   for (let index = 0; index < items.length; index++) {
     const { fragment } = items[index]!;
-    const outcome = outcomes[index]!;
-    if (outcome.status === "failed") throw outcome.error;
-    const { lane, offset } = outcome;
-    body +=
-      `${index === 0 ? "" : ","}{"index":${index},"status":"${outcome.status}",` +
-      `"transaction_id":${transactionIdJson(fragment)},"message_id":"${lane.messageIdPrefix}${offsetSuffix(offset)}",`;
-    if (outcome.status === "queued") {
-      body += `"partition_id":"${lane.partitionId}","trace_id":${traceIdJson(fragment)},`;
-    }
-    body += `"queueName":${lane.queue.nameJson}}`;
+    const lane = lanes[index]!;
+    const id = `${lane.messageIdPrefix}${offsetSuffix(offsets[index]!)}`;
+    const transactionId = transactionIdJson(fragment);
+    const separator = index === 0 ? "" : ",";
+    body += isDuplicate[index]
+      ? `${separator}{"index":${index},"status":"duplicate","transaction_id":${transactionId},"message_id":"${id}","queueName":${lane.queue.nameJson}}`
+      : `${separator}{"index":${index},"status":"queued","transaction_id":${transactionId},"message_id":"${id}","partition_id":"${lane.partitionId}","trace_id":${traceIdJson(fragment)},"queueName":${lane.queue.nameJson}}`;
   }
   return `${body}]`;
 }

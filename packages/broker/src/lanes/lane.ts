@@ -7,26 +7,63 @@ import { messageIdPrefix, partitionId } from "@queen/protocol";
 import type { DedupWindow } from "../operations/dedup-window.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import type { Segment } from "../operations/segment.ts";
+import { hashText } from "../operations/transaction-key.ts";
 import type { Queue } from "./queue.ts";
 
+/** Who is told what became of pushed messages, each known by its index. */
+export interface MessageOwner {
+  queued(index: number, lane: Lane, offset: number): void;
+  duplicate(index: number, lane: Lane, offset: number): void;
+  failed(index: number, error: Error): void;
+}
+
 /** A message on its way into a lane. */
-export interface PendingMessage {
+export class PendingMessage {
+  readonly owner: MessageOwner;
+  readonly index: number;
   readonly fragment: string;
   readonly transactionId: string;
   readonly keyHigh: number;
   readonly keyLow: number;
-  /** Its key is in the lane's window because this very message put it there. */
-  inWindow: boolean;
-  /** The database was asked: no message below this offset has its transactionId. */
-  freshTo: number;
-  /** An append with an unknown outcome may have stored it, at this offset or later. */
-  doubtFrom: number;
   /** After this the producer is told to try again. */
   readonly deadlineAtMs: number;
-  queued(lane: Lane, offset: number): void;
-  duplicate(lane: Lane, offset: number): void;
-  failed(error: Error): void;
+  /** Its key is in the lane's window because this very message put it there. */
+  inWindow = false;
+  /** The database was asked: no message below this offset has its transactionId. */
+  freshTo = -1;
+  /** An append with an unknown outcome may have stored it, at this offset or later. */
+  doubtFrom = Infinity;
+
+  constructor(
+    owner: MessageOwner,
+    index: number,
+    content: { readonly fragment: string; readonly transactionId: string },
+    deadlineAtMs: number,
+  ) {
+    this.owner = owner;
+    this.index = index;
+    this.fragment = content.fragment;
+    this.transactionId = content.transactionId;
+    hashText(content.transactionId, key);
+    this.keyHigh = key[0]!;
+    this.keyLow = key[1]!;
+    this.deadlineAtMs = deadlineAtMs;
+  }
+
+  queued(lane: Lane, offset: number): void {
+    this.owner.queued(this.index, lane, offset);
+  }
+
+  duplicate(lane: Lane, offset: number): void {
+    this.owner.duplicate(this.index, lane, offset);
+  }
+
+  failed(error: Error): void {
+    this.owner.failed(this.index, error);
+  }
 }
+
+const key = new Uint32Array(2);
 
 export class Lane {
   readonly id: number;

@@ -14,8 +14,13 @@ const halves = new Uint32Array(2);
 
 /** The key of a transactionId given as ordinary text. */
 export function transactionKey(text: string): Key {
-  hash(NON_ASCII.test(text) ? Buffer.from(text, "utf8").toString("latin1") : text, halves);
+  hashText(text, halves);
   return { high: halves[0]!, low: halves[1]! };
+}
+
+/** Writes [high, low] of the key of ordinary text to `out`. */
+export function hashText(text: string, out: Uint32Array): void {
+  hash(NON_ASCII.test(text) ? Buffer.from(text, "utf8").toString("latin1") : text, out);
 }
 
 const NON_ASCII = /[\u0080-\uffff]/;

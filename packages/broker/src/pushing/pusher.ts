@@ -9,20 +9,52 @@
 import { BrokerError } from "@queen/protocol";
 import type { Batcher } from "../batching/batcher.ts";
 import type { Directory } from "../lanes/directory.ts";
-import type { Lane, PendingMessage } from "../lanes/lane.ts";
+import { type Lane, type MessageOwner, PendingMessage } from "../lanes/lane.ts";
 import type { SegmentCache } from "../lanes/segment-cache.ts";
 import type { WindowStore } from "../lanes/window-store.ts";
 import type { PushItem } from "../operations/push-body.ts";
-import { transactionKey } from "../operations/transaction-key.ts";
 import { classify, isDeterministic } from "../postgres/errors.ts";
 import { APPEND } from "../postgres/statements.ts";
 import { AppendError, type AppendResult } from "./append-kind.ts";
 import { giveBackLaneBatch, isSuspect, type LaneBatch } from "./lane-batch.ts";
 import { takeTurn } from "./lane-turn.ts";
 
-export type PushOutcome =
-  | { readonly status: "queued" | "duplicate"; readonly lane: Lane; readonly offset: number }
-  | { readonly status: "failed"; readonly error: Error };
+/** One request's messages, and what became of each. */
+export class PushRequest implements MessageOwner {
+  readonly items: readonly PushItem[];
+  readonly lanes: Lane[];
+  readonly offsets: number[];
+  readonly isDuplicate: boolean[];
+  /** The first failure; what else was stored stays stored. */
+  error: Error | undefined;
+  readonly #done: () => void;
+  #left: number;
+
+  constructor(items: readonly PushItem[], done: () => void) {
+    this.items = items;
+    this.lanes = new Array(items.length);
+    this.offsets = new Array(items.length).fill(0);
+    this.isDuplicate = new Array(items.length).fill(false);
+    this.#left = items.length;
+    this.#done = done;
+  }
+
+  queued(index: number, lane: Lane, offset: number): void {
+    this.lanes[index] = lane;
+    this.offsets[index] = offset;
+    if (--this.#left === 0) this.#done();
+  }
+
+  duplicate(index: number, lane: Lane, offset: number): void {
+    this.isDuplicate[index] = true;
+    this.queued(index, lane, offset);
+  }
+
+  failed(_index: number, error: Error): void {
+    this.error ??= error;
+    if (--this.#left === 0) this.#done();
+  }
+}
 
 export interface PusherOptions {
   readonly directory: Directory;
@@ -45,41 +77,19 @@ export class Pusher {
     this.#options = options;
   }
 
-  /** One outcome per item, in their order, when all are decided. */
-  push(items: readonly PushItem[]): Promise<PushOutcome[]> {
+  /** Resolves when every item is decided. */
+  push(items: readonly PushItem[]): Promise<PushRequest> {
     return new Promise((resolve) => {
-      const outcomes: PushOutcome[] = new Array(items.length);
-      let left = items.length;
-      const decided = (index: number, outcome: PushOutcome): void => {
-        outcomes[index] = outcome;
-        if (--left === 0) resolve(outcomes);
-      };
+      const request = new PushRequest(items, () => resolve(request));
       const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
       for (let index = 0; index < items.length; index++) {
         const item = items[index]!;
-        const message = this.pending(item, deadlineAtMs, (outcome) => decided(index, outcome));
+        const message = new PendingMessage(request, index, item, deadlineAtMs);
         const lane = this.#options.directory.lane(item.queue, item.partition);
         if (lane) this.#enqueue(lane, message);
         else this.#openAndEnqueue(item.queue, item.partition, message);
       }
     });
-  }
-
-  pending(item: PushItem, deadlineAtMs: number, decided: (outcome: PushOutcome) => void): PendingMessage {
-    const key = transactionKey(item.transactionId);
-    return {
-      fragment: item.fragment,
-      transactionId: item.transactionId,
-      keyHigh: key.high,
-      keyLow: key.low,
-      inWindow: false,
-      freshTo: -1,
-      doubtFrom: Infinity,
-      deadlineAtMs,
-      queued: (lane, offset) => decided({ status: "queued", lane, offset }),
-      duplicate: (lane, offset) => decided({ status: "duplicate", lane, offset }),
-      failed: (error) => decided({ status: "failed", error }),
-    };
   }
 
   #openAndEnqueue(queue: string, partition: string, message: PendingMessage): void {

@@ -5,7 +5,7 @@
 import { BrokerError, messageId, parseLeaseId, parsePartitionId } from "@queen/protocol";
 import type { Batcher, BatchKind } from "../batching/batcher.ts";
 import type { Directory } from "../lanes/directory.ts";
-import type { Lane, PendingMessage } from "../lanes/lane.ts";
+import { type Lane, type MessageOwner, PendingMessage } from "../lanes/lane.ts";
 import type { WindowStore } from "../lanes/window-store.ts";
 import type { AckItem } from "../operations/ack-body.ts";
 import { formatRanges, rangesOf } from "../operations/offset-ranges.ts";
@@ -17,7 +17,7 @@ import { type TransactResult, transact } from "../postgres/statements.ts";
 import { appendParameters } from "../pushing/append-kind.ts";
 import { type LaneBatch, makeLaneBatch } from "../pushing/lane-batch.ts";
 import { takeTurns } from "../pushing/lane-turn.ts";
-import { type Pusher, type PushOutcome, prepareMessages } from "../pushing/pusher.ts";
+import { type Pusher, prepareMessages } from "../pushing/pusher.ts";
 import type { AckStatus, Delivered, PendingAck } from "../settling/delivered.ts";
 import { LEASE_LOST, type Settler } from "../settling/settler.ts";
 
@@ -64,7 +64,9 @@ export interface TransactorOptions {
 interface Push {
   readonly item: PushItem;
   readonly message: PendingMessage;
-  outcome: PushOutcome | undefined;
+  readonly index: number;
+  /** Where it is, once that is known. */
+  stored: { readonly status: "queued" | "duplicate"; readonly lane: Lane; readonly offset: number } | undefined;
 }
 
 interface LocatedAck {
@@ -86,17 +88,24 @@ export class Transactor {
 
   async run(body: TransactionBody): Promise<TransactionResult[]> {
     const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
-    const pushes: Push[] = body.operations.flatMap((operation) => {
-      if (operation.type !== "push") return [];
-      const push: Push = {
-        item: operation.item,
-        message: this.#options.pusher.pending(operation.item, deadlineAtMs, (outcome) => {
-          push.outcome = outcome;
-        }),
-        outcome: undefined,
-      };
-      return [push];
-    });
+    const pushes: Push[] = [];
+    const owner: MessageOwner = {
+      queued: (index, lane, offset) => {
+        pushes[index]!.stored = { status: "queued", lane, offset };
+      },
+      duplicate: (index, lane, offset) => {
+        pushes[index]!.stored = { status: "duplicate", lane, offset };
+      },
+      failed: (_index, error) => {
+        throw error;
+      },
+    };
+    for (const operation of body.operations) {
+      if (operation.type !== "push") continue;
+      const { item } = operation;
+      const index = pushes.length;
+      pushes.push({ item, index, message: new PendingMessage(owner, index, item, deadlineAtMs), stored: undefined });
+    }
     const acks = await this.#locate(body);
     for (let attempt = 1; ; attempt++) {
       try {
@@ -114,7 +123,7 @@ export class Transactor {
     if (error instanceof PostgresError && error.sqlstate === COMPARE_AGAIN) return true;
     if (error instanceof PostgresError && error.sqlstate === "QN409") throw new TransactionRefused(error.message);
     // Sent and not answered: the replay finds what was stored, or stores it now.
-    return error instanceof ConnectionLostError && pushes.every((push) => push.outcome === undefined);
+    return error instanceof ConnectionLostError && pushes.every((push) => push.stored === undefined);
   }
 
   async #locate(body: TransactionBody): Promise<LocatedAck[]> {
@@ -146,7 +155,7 @@ export class Transactor {
     acks: readonly LocatedAck[],
     body: TransactionBody,
   ): Promise<ReadonlySet<AckItem>> {
-    const open = pushes.filter((push) => push.outcome === undefined);
+    const open = pushes.filter((push) => push.stored === undefined);
     const laneOf = new Map<Push, Lane>();
     for (const push of open) laneOf.set(push, await this.#open(push.item));
     const lanes = [...new Set(laneOf.values())];
@@ -277,14 +286,14 @@ function results(body: TransactionBody, pushes: readonly Push[], buried: Readonl
   const remaining = [...pushes];
   return body.operations.map((operation): TransactionResult => {
     if (operation.type === "ack") return { type: "ack", ack: operation.ack, dlq: buried.has(operation.ack) };
-    const { item, outcome } = remaining.shift()!;
-    if (!outcome || outcome.status === "failed") throw outcome?.error ?? new Error("a push was left undecided");
+    const { item, stored } = remaining.shift()!;
+    if (!stored) throw new Error("a push was left undecided");
     return {
       type: "push",
       item,
-      status: outcome.status,
-      messageId: messageId(outcome.lane.id, outcome.offset),
-      partitionId: outcome.lane.partitionId,
+      status: stored.status,
+      messageId: messageId(stored.lane.id, stored.offset),
+      partitionId: stored.lane.partitionId,
     };
   });
 }
