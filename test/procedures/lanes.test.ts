@@ -216,29 +216,22 @@ test("a new queue gets namespace and task from its name", async () => {
 });
 
 test("configuring a queue and opening its first Default partition at once do not deadlock", async () => {
-  await openLane(client, "configured", "other");
-  await client.query("begin");
-  await client.query(
-    "select * from queen.configure_queue('configured', null, null, '{\"lease_time\": 9}', true)",
-  );
-  const pid = await processId(other);
-  const opened = openLane(other, "configured");
-  await waitsForLock(database, pid);
-  await client.query("commit");
-  assert.ok((await opened).partition > 0);
-
-  await openLane(client, "configured-too", "other");
-  await other.query("begin");
-  await openLane(other, "configured-too");
-  const configuring = processId(client);
-  const waiter = await configuring;
+  const queue = "configured";
+  await openLane(client, queue, "other");
+  const blocker = await database.client();
+  await blocker.query("begin; lock table queen.hints in share mode");
+  const [configuring, opening] = [await processId(client), await processId(other)];
   const configured = client.query(
-    "select * from queen.configure_queue('configured-too', null, null, '{\"lease_time\": 9}', true)",
+    "select * from queen.configure_queue($1, null, null, '{\"lease_time\": 9}', true)",
+    [queue],
   );
-  await waitsForLock(database, waiter);
-  await openLane(other, "configured-too", "third"); // its foreign key looks at the queue's row
-  await other.query("commit");
-  assert.equal((await configured).rows[0].queue.lease_time, 9);
+  await waitsForLock(database, configuring); // between the queue's row and its partition
+  const opened = openLane(other, queue);
+  await Promise.race([opened, waitsForLock(database, opening)]);
+  await blocker.query("commit");
+  const [{ rows }, { partition }] = await Promise.all([configured, opened]);
+  assert.equal(rows[0].queue.lease_time, 9);
+  assert.equal(rows[0].partition_id, partition);
 });
 
 // --- cursors

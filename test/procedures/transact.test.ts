@@ -146,6 +146,14 @@ test("the replay of a committed transaction succeeds and changes nothing", async
   assert.deepEqual(await readEverything(client), before);
 });
 
+test("giving a lease back is done in a transaction too, and needs the lease", async () => {
+  const from = await leasedLane(2);
+  const result = await transact(client, { acks: [{ ...from, release: true }] });
+  assert.deepEqual(result.settled, [{ status: 0, committed: 0, released: true, buried: [] }]);
+  assert.equal((await readCursor(client, from)).token, null);
+  await refused(transact(client, { acks: [{ ...from, release: true }] }), "QN409");
+});
+
 test("half a replay is none: if an ack is not finished, its lease must be held", async () => {
   const [first, second] = [await leasedLane(2), await leasedLane(2)];
   await settle(client, [{ ...first, from: 0, to: 2 }]);

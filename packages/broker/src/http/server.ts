@@ -151,7 +151,8 @@ export class HttpServer {
     const path = mark < 0 ? url : url.slice(0, mark);
     let found: { route: Route; params: Record<string, string> };
     try {
-      found = this.#find(method === "HEAD" ? "GET" : method, path);
+      // Only what changes nothing is answered to HEAD: a pop would take messages that nobody sees.
+      found = this.#find(method === "HEAD" && !path.startsWith("/api/") ? "GET" : method, path);
     } catch (error) {
       incoming.resume();
       fail(error);

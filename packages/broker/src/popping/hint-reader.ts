@@ -7,6 +7,7 @@
  * hint told of. An idle broker asks nothing.
  */
 import type { Directory } from "../lanes/directory.ts";
+import type { Lane } from "../lanes/lane.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 import type { Popper } from "./popper.ts";
@@ -90,11 +91,13 @@ export class HintReader {
     }
     const changed = rows.flatMap((row) => (row.partitionId === null && row.queueId !== null ? [row.queueId] : []));
     await this.queuesChanged(changed);
+    const lanes: Lane[] = [];
     for (const row of rows) {
       if (row.partitionId === null) continue;
       const lane = directory.meet(row.partitionId, row.queueId!, row.name!, row.nextOffset!);
-      if (lane) popper.hint(lane);
+      if (lane) lanes.push(lane);
     }
+    popper.hintAll(lanes);
   }
 
   async queuesChanged(ids: readonly number[]): Promise<void> {

@@ -59,6 +59,8 @@ export class Popper {
   readonly #groups = new Map<string, Map<string, Group>>();
   readonly #due: DueList<GroupLane>;
   readonly #live = new Set<Pop>();
+  /** Groups to be served when all the lanes that were found together are ready; undefined: at once. */
+  #served: Set<Group> | undefined;
 
   constructor(options: PopperOptions) {
     this.#options = options;
@@ -126,6 +128,13 @@ export class Popper {
         this.#ready(groupLane, force);
       } else if (group.pops > 0) this.#queueAppeared(group);
     }
+  }
+
+  /** Hints at lanes that were found together, so that one pop may get several of them. */
+  hintAll(lanes: readonly Lane[]): void {
+    this.#together(() => {
+      for (const lane of lanes) this.hint(lane);
+    });
   }
 
   /** The lease ended: the lane is free, and may have a rest to deliver now or after a pause. */
@@ -378,19 +387,21 @@ export class Popper {
         page,
       ]),
     );
-    for (const row of rows) {
-      const group = groups[row.scan]!;
-      if (group.id !== ids[row.scan]) continue;
-      if (row.partitionId === null) {
-        group.scanAfter = row.last ?? 0;
-        continue;
+    this.#together(() => {
+      for (const row of rows) {
+        const group = groups[row.scan]!;
+        if (group.id !== ids[row.scan]) continue;
+        if (row.partitionId === null) {
+          group.scanAfter = row.last ?? 0;
+          continue;
+        }
+        const lane = this.#options.directory.meet(row.partitionId, group.queue!.id, row.name!, row.nextOffset!);
+        if (!lane) continue;
+        const groupLane = this.#groupLane(group, lane);
+        groupLane.leasedHere = false;
+        this.#ready(groupLane, true);
       }
-      const lane = this.#options.directory.meet(row.partitionId, group.queue!.id, row.name!, row.nextOffset!);
-      if (!lane) continue;
-      const groupLane = this.#groupLane(group, lane);
-      groupLane.leasedHere = false;
-      this.#ready(groupLane, true);
-    }
+    });
   }
 
   // --------------------------------------------------------------------------------------------- serving
@@ -414,7 +425,21 @@ export class Popper {
     this.#serve(groupLane.group);
   }
 
+  #together(makeReady: () => void): void {
+    const served = (this.#served = new Set<Group>());
+    try {
+      makeReady();
+    } finally {
+      this.#served = undefined;
+    }
+    for (const group of served) this.#serve(group);
+  }
+
   #serve(group: Group): void {
+    if (this.#served) {
+      this.#served.add(group);
+      return;
+    }
     while (group.waitingFirst.length > 0 || group.waiting.size > 0) {
       const pop = group.waitingFirst[0] ?? firstOf(group.waiting)!;
       const lanes: GroupLane[] = [];

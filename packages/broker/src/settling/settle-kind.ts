@@ -29,7 +29,7 @@ export const settleKind: BatchKind<Delivered, SettleResult> = {
   async run(session: Session, operations: readonly Delivered[]) {
     const works = operations.map((delivered): Work => ({
       delivered,
-      acks: delivered.pending,
+      acks: [...delivered.pending], // more may come while the call is in flight
       release: delivered.release,
     }));
     const results = new Map<Work, SettleResult>();
@@ -71,9 +71,9 @@ export const settleKind: BatchKind<Delivered, SettleResult> = {
       results.set(work, { ...row!, acks: work.acks, release: work.release });
     }
     // Only now: a call that is made again must send the same.
-    works.forEach(({ delivered, acks }) => {
+    works.forEach(({ delivered, acks, release }) => {
       delivered.pending = delivered.pending.slice(acks.length);
-      delivered.release = false;
+      if (release) delivered.release = false;
     });
     return works.map((work) => results.get(work)!);
   },

@@ -23,6 +23,9 @@ begin
     return true;
   end if;
   select greatest(c.committed, start_offset) into v_first from queen.partitions where id = p_partition;
+  if v_first >= c.lease_until then            -- what was leased is gone from the log
+    return true;
+  end if;
   v_failures := queen.count_failure(c.failures, v_first, 'lease expired', v_now);
   if (v_failures -> v_first::text ->> 'n')::int4 <= p_retry_limit + 1 then
     return true;

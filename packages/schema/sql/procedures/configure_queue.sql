@@ -16,7 +16,7 @@ declare
   v_defaults jsonb;
 begin
   insert into queen.queues (name, namespace, task) values (p_name, '', '') on conflict do nothing;
-  select q.* into v_row from queen.queues q where q.name = p_name for update;
+  select q.* into v_row from queen.queues q where q.name = p_name for no key update;
   if not found then
     raise exception 'queue % was deleted meanwhile, configure it again', p_name using errcode = '40001';
   end if;

@@ -12,11 +12,16 @@ returns table (snapshot text, queue_id int8, partition_id int8, name text, next_
 language sql
 set search_path = queen, pg_temp
 begin atomic
+  -- Not visible to the old snapshot: begun after it, or under way when it was taken. Asked so, a transaction
+  -- that stays open for long costs one probe, not a walk over everything since it began.
   with fresh as materialized (
     select h.queue_ids, h.partition_ids
       from queen.hints h
-     where h.xid >= pg_snapshot_xmin(p_snapshot::pg_snapshot)
-       and not pg_visible_in_snapshot(h.xid, p_snapshot::pg_snapshot)
+     where h.xid >= pg_snapshot_xmax(p_snapshot::pg_snapshot)
+    union all
+    select h.queue_ids, h.partition_ids
+      from pg_snapshot_xip(p_snapshot::pg_snapshot) as under_way
+      join queen.hints h on h.xid = under_way
   )
   select pg_current_snapshot()::text, null::int8, null::int8, null::text, null::int8
   union all

@@ -20,19 +20,22 @@ as $$
 declare
   v_status  int2[] := array_fill(-1::int2, array[cardinality(p_partition)]);
   v_expires timestamptz[] := array_fill('-infinity'::timestamptz, array[cardinality(p_partition)]);
+  v_until   timestamptz;
   r record;
 begin
   for r in
-    select l.lease::int4 as lease, l.seconds, c.partition_id, c.group_id, c.lease_expires_at
+    select l.lease::int4 as lease, l.seconds, c.partition_id, c.group_id
       from unnest(p_partition, p_token, p_seconds) with ordinality as l (partition_id, token, seconds, lease)
       join queen.partition_consumers c on c.partition_id = l.partition_id and c.lease_token = l.token
      order by c.partition_id, c.group_id
        for no key update of c skip locked
   loop
+    update queen.partition_consumers c
+       set lease_expires_at = greatest(c.lease_expires_at, clock_timestamp() + r.seconds * interval '1 second')
+     where c.partition_id = r.partition_id and c.group_id = r.group_id
+    returning c.lease_expires_at into v_until;
     v_status[r.lease] := 0;
-    v_expires[r.lease] := greatest(r.lease_expires_at, clock_timestamp() + r.seconds * interval '1 second');
-    update queen.partition_consumers c set lease_expires_at = v_expires[r.lease]
-     where c.partition_id = r.partition_id and c.group_id = r.group_id;
+    v_expires[r.lease] := v_until;
   end loop;
 
   return query

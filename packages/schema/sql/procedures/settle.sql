@@ -10,7 +10,8 @@
 --      committed   the group's place now
 --      released    whether the lane is free now
 --
--- What is finished already stays finished, whoever asks again. Locks: cursor rows, never waiting.
+-- What is finished already stays finished, whoever asks again. Of two elements that change one cursor, the
+-- second is busy. Locks: cursor rows, never waiting.
 create or replace function queen.settle(
   p_partition int8[], p_group int4[], p_token int8[], p_from int8[], p_to int8[], p_more text[],
   p_release bool[])
@@ -30,9 +31,10 @@ declare
   v_committed int8[] := array_fill(0::int8, array[v_leases]);
   v_released  bool[] := array_fill(false, array[v_leases]);
   v_plain     bool[] := array_fill(false, array[v_leases]);
-  v_seen      int4 := 0;
   v_done      int8multirange;
   v_first     int8range;
+  v_partition int8;                          -- the cursor changed last
+  v_group     int4;
   r record;
 begin
   for r in
@@ -44,9 +46,13 @@ begin
      order by c.partition_id, c.group_id
        for no key update of c skip locked
   loop
-    v_seen := v_seen + 1;
+    if r.partition_id = v_partition and r.group_id = v_group then
+      continue;                               -- what was read of it holds no more
+    end if;
     v_committed[r.lease] := r.committed;
-    if r.lease_token is distinct from r.token or r.to_offset > r.lease_until then
+    if r.lease_token is distinct from r.token or r.to_offset > r.lease_until
+       or upper(r.more::int8multirange) > r.lease_until
+    then
       v_done := int8multirange(int8range(r.from_offset, r.to_offset)) + coalesce(r.more::int8multirange, '{}');
       v_status[r.lease] := case
         when not r.release and v_done <@ (int8multirange(int8range(null, r.committed)) + coalesce(r.acked, '{}'))
@@ -54,6 +60,8 @@ begin
       continue;
     end if;
     v_status[r.lease] := 0;
+    v_partition := r.partition_id;
+    v_group := r.group_id;
     if r.acked is null and r.more is null and r.failures is null and r.from_offset <= r.committed then
       v_committed[r.lease] := greatest(r.committed, r.to_offset);
       v_released[r.lease] := r.release or v_committed[r.lease] >= r.lease_until;

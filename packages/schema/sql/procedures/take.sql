@@ -1,6 +1,6 @@
 -- take: leases lanes for pops and returns what is in them; at least one row per lane asked for.
 --
--- in   one element per lane
+-- in   one element per lane, each lane at most once
 --        p_pop          the pop it is for: the lanes of one pop share its budget, first come first
 --        p_budget       messages that the pop wants in all
 --        p_partition, p_group
@@ -23,7 +23,8 @@
 --      first_offset, count, created_at, ends, body    a segment of the range; null where the caller has it
 --
 -- Locks: cursor rows, never waiting. What is delivered is what is leased: the range is fixed under the
--- cursor's lock, below the next_offset of the same snapshot.
+-- cursor's lock, below the next_offset of the same snapshot. A cursor below the start of the log moves to
+-- what is left of it.
 create or replace function queen.take(
   p_pop int4[], p_budget int4[], p_partition int8[], p_group int4[], p_token int8[], p_lease_s int4[],
   p_auto_ack bool[], p_delay_s int4[], p_window_s int4[], p_retry_limit int4[],
@@ -53,7 +54,11 @@ declare
   v_left     int4 := 0;
   v_lo       int8;
   v_hi       int8;
+  v_done     int8multirange;
   v_seen     int4 := 0;
+  v_taken    int4 := 0;
+  v_updated  int4;
+  v_ran_out  bool;
   v_want     int4;
   v_attempts int4;
   v_failures jsonb;
@@ -65,7 +70,7 @@ declare
 begin
   for r in
     select l.lane::int4 as lane, l.pop, l.budget, l.auto_ack, l.delay_s, l.window_s, l.retry_limit,
-           c.partition_id, c.group_id, c.committed, c.acked, c.lease_token, c.failures,
+           c.partition_id, c.group_id, c.committed, c.acked, c.lease_token, c.lease_until, c.failures,
            p.next_offset, p.start_offset, p.last_at
       from unnest(p_pop, p_budget, p_partition, p_group, p_auto_ack, p_delay_s, p_window_s, p_retry_limit)
            with ordinality
@@ -89,15 +94,29 @@ begin
       continue;
     end if;
 
-    v_lo := greatest(r.committed, r.start_offset);
+    v_lo := r.committed;
+    v_done := r.acked;
+    if r.start_offset > r.committed then
+      v_done := int8multirange(int8range(0, r.start_offset)) + coalesce(r.acked, '{}');
+      select upper(f) into v_lo from unnest(v_done) as f limit 1;
+      v_done := nullif(v_done - int8multirange(int8range(null, v_lo)), '{}');
+      update queen.partition_consumers c set committed = v_lo, acked = v_done
+       where c.partition_id = r.partition_id and c.group_id = r.group_id;
+      if v_lo >= r.next_offset then
+        v_status[r.lane] := 3;
+        continue;
+      end if;
+    end if;
+
     v_want := v_left;
-    if r.lease_token is not null or r.failures is not null then
-      v_failures := r.failures;
-      if r.lease_token is not null then       -- a lease that ran out is an attempt of its first message
+    v_failures := r.failures;
+    v_ran_out := r.lease_token is not null and v_lo < r.lease_until;
+    if v_ran_out or v_failures is not null then
+      if v_ran_out then                       -- a lease that ran out is an attempt of its first message
         v_failures := queen.count_failure(v_failures, v_lo, 'lease expired', v_now);
       end if;
       v_attempts := coalesce((v_failures -> v_lo::text ->> 'n')::int4, 0);
-      if r.retry_limit >= 0 and v_attempts > r.retry_limit + 1 and r.lease_token is not null then
+      if r.retry_limit >= 0 and v_attempts > r.retry_limit + 1 and v_ran_out then
         v_status[r.lane] := 8;
         continue;
       end if;
@@ -127,22 +146,23 @@ begin
       end if;
     end if;
 
+    v_taken := v_taken + 1;
     v_status[r.lane] := 0;
     v_from[r.lane] := v_lo;
     v_to[r.lane] := v_hi;
     v_next[r.lane] := r.next_offset;
     v_left := v_left - (v_hi - v_lo)::int4;
-    if r.acked is not null then
-      v_acked[r.lane] := r.acked::text;
-      if r.auto_ack then
-        update queen.partition_consumers c
-           set committed = upper(run.first), acked = nullif(run.done - int8multirange(run.first), '{}')
-          from (select d.done, (select f from unnest(d.done) as f limit 1) as first
-                  from (select int8multirange(int8range(0, v_hi)) + r.acked as done) d) run
-         where c.partition_id = r.partition_id and c.group_id = r.group_id;
-      end if;
+    if v_done is not null then
+      v_acked[r.lane] := v_done::text;
     end if;
-    if v_failures is distinct from r.failures and r.lease_token is not null then
+    if r.auto_ack and (v_done is not null or v_failures is not null) then
+      update queen.partition_consumers c
+         set committed = upper(run.first), acked = nullif(run.done - int8multirange(run.first), '{}'),
+             failures = queen.unfinished_failures(v_failures, upper(run.first), run.done)
+        from (select d.done, (select f from unnest(d.done) as f limit 1) as first
+                from (select int8multirange(int8range(0, v_hi)) + coalesce(v_done, '{}') as done) d) run
+       where c.partition_id = r.partition_id and c.group_id = r.group_id;
+    elsif v_ran_out then
       update queen.partition_consumers c set failures = v_failures
        where c.partition_id = r.partition_id and c.group_id = r.group_id;
     end if;
@@ -160,6 +180,11 @@ begin
          last_consumed_at = case when p_auto_ack[l.lane] then v_now else c.last_consumed_at end
     from unnest(p_partition, p_group) with ordinality as l (partition_id, group_id, lane)
    where v_status[l.lane] = 0 and c.partition_id = l.partition_id and c.group_id = l.group_id;
+
+  get diagnostics v_updated = row_count;
+  if v_updated <> v_taken then
+    raise exception 'a lane was asked for twice in one call' using errcode = 'QN400';
+  end if;
 
   if v_seen < v_lanes then
     -- The others were not locked: say why, as far as this moment shows.

@@ -7,9 +7,9 @@
 --      p_required_partition, p_required_token   leases that must be held
 -- out  { "appended": [append's rows, created in microseconds since 2000], "settled": [settle_lease's rows] }
 --
--- Raises QN409 when a lease is not held or a message was finished before (unless nothing is left to push:
--- then it is the replay of a transaction that committed), and QN001 with append's rows as detail when the
--- messages' keys must be compared again.
+-- Raises QN409 when a lease is not held or a message was finished before, and QN001 with append's rows as
+-- detail when the messages' keys must be compared again. Where nothing is left to push and every ack is
+-- finished, it is the replay of a transaction that committed: it succeeds and changes nothing.
 --
 -- Locks: partitions by id, then cursors by (partition, group), waiting: transactions are never merged.
 create or replace function queen.transact(
@@ -25,7 +25,7 @@ declare
   v_settled  jsonb := '[]';
   v_done     int8multirange;
   v_finished int8multirange;
-  v_replay   bool := cardinality(p_partition) = 0;
+  v_replay   bool;
   v_row      record;
   s          record;
 begin
@@ -38,15 +38,25 @@ begin
     order by c.partition_id, c.group_id
       for no key update of c;
 
-  if exists (
+  v_replay := cardinality(p_partition) = 0 and not exists (
+    select 1
+      from jsonb_to_recordset(p_settle) as t (
+             partition int8, "group" int4, done text, failed int8[], dead int8[], release bool)
+      left join queen.partition_consumers c on c.partition_id = t.partition and c.group_id = t."group"
+     where t.release or c.partition_id is null
+        or not t.done::int8multirange + coalesce(
+             (select range_agg(int8range(o, o + 1)) from unnest(t.failed || t.dead) as o), '{}')
+           <@ (int8multirange(int8range(0, c.committed)) + coalesce(c.acked, '{}')));
+
+  if not v_replay and exists (
     select 1 from unnest(p_required_partition, p_required_token) as l (partition_id, token)
      where not exists (select 1 from queen.partition_consumers c
-                        where c.partition_id = l.partition_id and c.lease_token = l.token)) and not v_replay
+                        where c.partition_id = l.partition_id and c.lease_token = l.token))
   then
     raise exception 'Invalid or expired lease' using errcode = 'QN409';
   end if;
 
-  if not v_replay then
+  if cardinality(p_partition) > 0 then
     select coalesce(jsonb_agg(jsonb_build_object('lane', a.lane, 'status', a.status, 'at', a.at_offset,
                                                  'created', (extract(epoch from a.created_at - timestamptz '2000-01-01Z') * 1000000)::int8) order by a.lane), '[]')
       into v_appended
@@ -62,14 +72,15 @@ begin
       partition int8, "group" int4, token int8, done text, failed int8[], dead int8[], errors text[],
       release bool, "retryLimit" int4, "retryDelayMs" int4)
   loop
+    if v_replay then
+      v_settled := v_settled || jsonb_build_object('status', 0, 'committed', null, 'released', false,
+                                                   'buried', '[]'::jsonb);
+      continue;
+    end if;
     v_done := s.done::int8multirange + coalesce(
       (select range_agg(int8range(o, o + 1)) from unnest(s.failed || s.dead) as o), '{}');
     select int8multirange(int8range(0, c.committed)) + coalesce(c.acked, '{}') into v_finished
       from queen.partition_consumers c where c.partition_id = s.partition and c.group_id = s."group";
-    if v_replay and v_done <@ v_finished then
-      v_settled := v_settled || jsonb_build_object('status', 0, 'committed', null, 'released', false, 'buried', '[]'::jsonb);
-      continue;
-    end if;
     if v_done && v_finished then
       raise exception 'Message already acknowledged' using errcode = 'QN409';
     end if;
