@@ -196,6 +196,23 @@ test("sessions that open the same lanes at once agree on them", async () => {
   }
 });
 
+test("new lanes are made in the order of their names, so that nobody waits in a circle", async () => {
+  const { queueId } = await openLane(client, "ordered");
+  const blocker = await database.client();
+  await blocker.query("begin");
+  await blocker.query("insert into queen.partitions (queue_id, name) values ($1, 'a')", [queueId]);
+  const pid = await processId(client);
+  const opened = client.query("select * from queen.open_lanes($1, $2, true)", [
+    ["ordered", "ordered", "ordered"],
+    ["c", "b", "a"],
+  ]);
+  await waitsForLock(database, pid);
+  await openLane(other, "ordered", "b"); // the one that waits for a has not made b
+  await openLane(other, "ordered", "c");
+  await blocker.query("rollback");
+  assert.equal(new Set((await opened).rows.map((row) => row.partition_id)).size, 3);
+});
+
 test("a lane is made only where asked to", async () => {
   const look = "select queue_id, partition_id from queen.open_lanes($1, $2, false)";
   const missing = await database.query(look, [["nowhere"], ["p"]]);

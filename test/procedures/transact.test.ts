@@ -243,21 +243,18 @@ test("transactions with the same lanes in opposite order do not deadlock", async
       for (let round = 0; round < 10; round++) {
         const order = worker % 2 === 0 ? [0, 1, 2] : [2, 1, 0];
         const offset = worker * 10 + round;
-        for (;;) {
-          const pushes = [];
-          for (const index of order) {
-            const { partition } = lanes[index]!;
-            const known = await nextOffset(session, partition);
-            pushes.push({ partition, known, messages: one(`${worker}-${round}`) });
-          }
-          const acks = order.map((index) => ({
-            ...lanes[index]!,
-            token: tokens[index]!,
-            done: `{[${offset},${offset + 1})}`,
-          }));
-          await transact(session, { pushes, acks });
-          break;
+        const pushes = [];
+        for (const index of order) {
+          const { partition } = lanes[index]!;
+          const known = await nextOffset(session, partition);
+          pushes.push({ partition, known, messages: one(`${worker}-${round}`) });
         }
+        const acks = order.map((index) => ({
+          ...lanes[index]!,
+          token: tokens[index]!,
+          done: `{[${offset},${offset + 1})}`,
+        }));
+        await transact(session, { pushes, acks });
       }
     }),
   );
@@ -268,6 +265,48 @@ test("transactions with the same lanes in opposite order do not deadlock", async
   }
   await sleep(1_100); // statistics of a session are written at most once a second
   assert.equal(await deadlocks(), before);
+});
+
+test("locks are taken in one order: partitions by id, then cursors, whatever order is asked for", async () => {
+  const lanes = [await leasedLane(2), await leasedLane(2)];
+  const [low, high] = [lanes[0]!, lanes[1]!];
+  assert.ok(low.partition < high.partition);
+  const pid = await processId(client);
+  const partition = "select 1 from queen.partitions where id = $1 for update";
+  const cursor = "select 1 from queen.partition_consumers where partition_id = $1 for update";
+  const isFree = async (row: string, lane: TestLane): Promise<boolean> =>
+    (await database.query(`${row} skip locked`, [lane.partition])).length === 1;
+  /** Starts the transaction while another one holds a row, and looks which other rows it holds while it waits. */
+  const heldWhileWaitingFor = async (row: string, lane: TestLane): Promise<boolean[]> => {
+    await other.query("begin");
+    await other.query(row, [lane.partition]);
+    const reversed = [high, low];
+    const pushes = [];
+    for (const each of reversed) {
+      const known = await nextOffset(client, each.partition);
+      pushes.push({ partition: each.partition, known, messages: one(`to ${known}`) });
+    }
+    await client.query("begin");
+    const call = transact(client, { pushes, acks: reversed.map((each) => ({ ...each, done: "{[0,1)}" })) });
+    await waitsForLock(database, pid);
+    const held = [];
+    for (const [kind, each] of [
+      [partition, low],
+      [partition, high],
+      [cursor, low],
+      [cursor, high],
+    ] as const) {
+      held.push(!(await isFree(kind, each)));
+    }
+    await other.query("commit");
+    await call;
+    await client.query("rollback");
+    return held;
+  };
+  assert.deepEqual(await heldWhileWaitingFor(partition, low), [true, false, false, false]);
+  assert.deepEqual(await heldWhileWaitingFor(partition, high), [true, true, false, false]);
+  assert.deepEqual(await heldWhileWaitingFor(cursor, low), [true, true, true, false]);
+  assert.deepEqual(await heldWhileWaitingFor(cursor, high), [true, true, true, true]);
 });
 
 test("a transaction does not deadlock with merged calls on the same lanes", async () => {

@@ -1,7 +1,8 @@
 /** Pop and ack over HTTP (P4, P5): what is delivered, to whom, and what an ack finishes. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { HttpAnswer, PopAnswer, PoppedMessage } from "../support/http.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { HttpAnswer, HttpClient, PopAnswer, PoppedMessage, PopQuery } from "../support/http.ts";
 import {
   dataOf,
   expireLeases,
@@ -21,6 +22,13 @@ before(async () => {
   system = await startSystem();
 });
 after(() => system?.stop());
+
+/** A broker on the same database, started by the first test that needs it. */
+let second: Promise<{ client: HttpClient }> | undefined;
+const secondBroker = async (): Promise<HttpClient> => {
+  second ??= system.another();
+  return (await second).client;
+};
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const UNKNOWN_UUID = "00000000-0000-4000-8000-000000000000";
@@ -475,7 +483,7 @@ test("lanes that a pop had no budget left for stay free for others", async () =>
 });
 
 test("partitions=N claims several lanes also where a second broker learns of them just then", async () => {
-  const { client } = await system.another();
+  const client = await secondBroker();
   const queue = newQueue();
   await system.client.push(numbered(queue, 1, "first"));
   assert.equal((await client.pop(queue)).json.partition, "first");
@@ -646,7 +654,7 @@ test("pops of any lane, many at once, never get the same lane", async () => {
 });
 
 test("pops of any lane on two brokers at once never get the same lane", async () => {
-  const { client } = await system.another();
+  const client = await secondBroker();
   const queue = newQueue();
   const partitions = Array.from({ length: 20 }, (_, index) => `p${index}`);
   await system.client.push(partitions.flatMap((partition) => numbered(queue, 1, partition)));
@@ -743,7 +751,7 @@ test("delayed, failed and leased lanes block nobody", async () => {
 // ------------------------------------------------------------------------------------------- other brokers
 
 test("a pop on a second broker finds what was pushed just before on the first, without waiting", async () => {
-  const { client } = await system.another();
+  const client = await secondBroker();
   for (let time = 0; time < 10; time++) {
     const queue = newQueue();
     await system.client.push(numbered(queue, 1));
@@ -771,7 +779,7 @@ test("with the bus off, a pop on a second broker still finds what was pushed jus
 });
 
 test("acks on a broker that did not serve the pop count, and its lane goes on there and here", async () => {
-  const { client } = await system.another();
+  const client = await secondBroker();
   const queue = newQueue();
   await system.client.push(numbered(queue, 6));
   const { messages } = await system.client.pop(queue, { batch: 3 });
@@ -789,7 +797,7 @@ test("acks on a broker that did not serve the pop count, and its lane goes on th
 });
 
 test("an ack on another broker with a replaced lease is refused", async () => {
-  const { client } = await system.another();
+  const client = await secondBroker();
   const queue = newQueue();
   await system.client.push(numbered(queue, 1));
   const first = await system.client.pop(queue);
@@ -862,7 +870,7 @@ test("pops that wait while their queue is deleted by SQL and pushed to anew get 
 });
 
 test("a queue deleted by SQL is noticed by another broker that has it in memory", async () => {
-  const { client } = await system.another();
+  const client = await secondBroker();
   const queue = newQueue("noticed");
   await system.client.push(numbered(queue, 2));
   await client.push(numbered(queue, 2, "p"));
@@ -872,4 +880,71 @@ test("a queue deleted by SQL is noticed by another broker that has it in memory"
   await client.push(numbered(queue, 1, "p"));
   const lanes = [await client.pop(queue), await client.pop(queue)].map((pop) => pop.json?.partition);
   assert.deepEqual(lanes.sort(), ["Default", "p"]);
+});
+
+test("a queue deleted by SQL again and again under load fails no request and ends no worker", async () => {
+  const { client, broker } = system;
+  const workers = broker.workerPids();
+  const queue = newQueue("storm");
+  const statuses = new Map<string, number>();
+  let deletions = 0;
+  let next = 0;
+  const note = (what: string, answer: HttpAnswer): void => {
+    const key = `${what} ${answer.status}${answer.status >= 400 ? ` ${answer.text}` : ""}`;
+    statuses.set(key, (statuses.get(key) ?? 0) + 1);
+  };
+  const repeat = async (step: () => Promise<void>): Promise<void> => {
+    while (deletions < 50) await step();
+  };
+  const push = async (): Promise<void> => {
+    next++;
+    note(
+      "push",
+      await client.request("POST", "/api/v1/push", { items: numbered(queue, 1, `p${next % 9}`, next) }),
+    );
+  };
+  const transaction = async (): Promise<void> => {
+    next++;
+    note("transaction", await client.transaction([{ type: "push", queue, partition: `p${next % 3}` }]));
+  };
+  const pop = (query: PopQuery) => async (): Promise<void> => {
+    const answer = await client.pop(queue, { timeout: 50, ...query });
+    note("pop", answer);
+    const { consumerGroup } = query;
+    const acknowledgments = answer.messages.map(({ transactionId, partitionId, leaseId }) => ({
+      transactionId,
+      partitionId,
+      leaseId,
+    }));
+    const body = { acknowledgments, ...(consumerGroup ? { consumerGroup } : {}) };
+    note("ack", await client.request("POST", "/api/v1/ack/batch", body));
+  };
+  const remove = async (): Promise<void> => {
+    await sleep(30); // long enough for messages to arrive, too short for caches to learn of the deletion before
+    await deleteBySql(queue);
+    deletions++;
+  };
+  await Promise.all([
+    ...[push, push, push, push, transaction, transaction, remove].map(repeat),
+    ...[
+      {},
+      { wait: true },
+      { consumerGroup: "g" },
+      { consumerGroup: "g", wait: true },
+      { partition: "p1" },
+    ].map((query) => repeat(pop(query))),
+    repeat(pop({ consumerGroup: "new", subscriptionMode: "new", wait: true })),
+    repeat(pop({ partition: "p2", wait: true, partitions: 3, consumerGroup: "h" })),
+  ]);
+  const errors = broker
+    .output()
+    .split("\n")
+    .filter((line) => line.includes('"level":"error"'));
+  assert.deepEqual(errors, []);
+  const allowed = ["ack 200", "pop 200", "pop 204", "push 201", "transaction 200"];
+  assert.deepEqual(
+    [...statuses.keys()].filter((key) => !allowed.includes(key)),
+    [],
+  );
+  assert.deepEqual(broker.workerPids(), workers);
 });

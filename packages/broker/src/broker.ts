@@ -8,6 +8,7 @@ import { performance } from "node:perf_hooks";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
 import type { Config } from "./config.ts";
+import { Queues } from "./control/queues.ts";
 import { Admin } from "./http/admin.ts";
 import { DataPlane } from "./http/data-plane.ts";
 import { routes } from "./http/routes.ts";
@@ -22,7 +23,7 @@ import { Popper } from "./popping/popper.ts";
 import { takeKind } from "./popping/take-kind.ts";
 import { Watermarks } from "./popping/watermarks.ts";
 import type { DatabaseSettings } from "./postgres/database-settings.ts";
-import { classify, isDeterministic } from "./postgres/errors.ts";
+import { classify, isDeterministic, isRolledBack } from "./postgres/errors.ts";
 import { Session, type SessionOptions } from "./postgres/session.ts";
 import { Slots } from "./postgres/slots.ts";
 import * as statements from "./postgres/statements.ts";
@@ -54,6 +55,7 @@ export interface Broker {
 const LANE_PATIENCE_MS = 10_000;
 // How long operations may wait for a first connection before they are refused.
 const DATABASE_PATIENCE_MS = 2_000;
+const SECONDARY_ATTEMPTS_MAX = 3;
 const DELIVERED_BYTES_MAX = 64 * 1024 * 1024;
 const LANES_MAX = 1_000_000;
 const MEGABYTE = 1024 * 1024;
@@ -101,9 +103,20 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     "secondary",
     Math.max(1, Math.floor(config.secondaryConnectionCount / config.workerCount)),
   );
-  const use = <T>(work: (session: Session) => Promise<T>): Promise<T> => secondary.use(work);
+  const use = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await secondary.use(work);
+      } catch (error) {
+        if (attempt >= SECONDARY_ATTEMPTS_MAX || !isRolledBack(error)) throw error;
+      }
+    }
+  };
 
-  const batcher = <Operation, Result>(kind: BatchKind<Operation, Result>, over: Slots): Batcher<Operation, Result> =>
+  const batcher = <Operation, Result>(
+    kind: BatchKind<Operation, Result>,
+    over: Slots,
+  ): Batcher<Operation, Result> =>
     new Batcher(
       kind,
       over,
@@ -139,7 +152,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         if (lane) {
           lane.nextOffset = Math.max(lane.nextOffset, nextOffset);
           popper.hint(lane);
-        } else if (popper.queueIds.includes(queue)) hints.look().catch((error) => complain("hints.failed", error));
+        } else if (popper.queueIds.includes(queue))
+          hints.look().catch((error) => complain("hints.failed", error));
       },
       released: (partition) => {
         const lane = directory.laneById(partition);
@@ -238,6 +252,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     patienceMs: LANE_PATIENCE_MS,
   });
 
+  const queues = new Queues({ use, directory, changed: (ids) => hints.queuesChanged(ids) });
+
   const batchers = {
     push: appends,
     pop: takes,
@@ -255,7 +271,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       for (const each of taken) leases.add(deliveredOf(each, token));
     },
     giveBack,
-    queuesOf: (namespace, task) => use((session) => session.run(statements.queuesOf, [namespace, task])),
+    queuesOf: (namespace, task) => queues.of(namespace, task),
     readTimestamp: async (text) => {
       try {
         return (await use((session) => session.run(statements.readTimestamp, [text])))[0];
@@ -283,12 +299,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 
   let isDatabaseReady = false;
   const admin = new Admin({
-    use,
-    queuesChanged: (ids) => hints.queuesChanged(ids),
-    forgetQueue: async (name) => {
-      const queue = directory.queue(name);
-      if (queue) await directory.refresh([queue.id]);
-    },
+    queues,
     isReady: () => isDatabaseReady,
     metrics: () => metrics(),
     workerIndex,
@@ -309,7 +320,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       uptime: Math.round((now() - startedAtMs) / 1000),
       worker: { id: workerIndex, pid: process.pid, count: config.workerCount, hostname: hostname() },
       requests: { total: sum((each) => each.count), active: server.active },
-      messages: { pushed: appends.statistics.items, popped: takes.statistics.items, acked: settles.statistics.items },
+      messages: {
+        pushed: appends.statistics.items,
+        popped: takes.statistics.items,
+        acked: settles.statistics.items,
+      },
       database: {
         poolSize: all.reduce((total, each) => total + each.total, 0),
         idleConnections: all.reduce((total, each) => total + each.free, 0),

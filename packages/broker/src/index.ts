@@ -12,3 +12,4 @@ export {
   type EmbeddedServerOptions,
   startEmbeddedServer,
 } from "./postgres/embedded-server.ts";
+export { Session, type SessionOptions, type Statement } from "./postgres/session.ts";

@@ -17,7 +17,10 @@ function readFolder(folder: string): SqlFile[] {
   return readdirSync(new URL(`${folder}/`, SQL))
     .filter((name) => name.endsWith(".sql"))
     .sort()
-    .map((name) => ({ name: `${folder}/${name}`, text: readFileSync(new URL(`${folder}/${name}`, SQL), "utf8") }));
+    .map((name) => ({
+      name: `${folder}/${name}`,
+      text: readFileSync(new URL(`${folder}/${name}`, SQL), "utf8"),
+    }));
 }
 
 /** Tables and their changes: applied once, in order, never edited. */
@@ -53,9 +56,13 @@ export async function migrate(
     procedures: procedures(),
   },
 ): Promise<string[]> {
-  const { rows: version } = await session.query("select current_setting('server_version_num')::int as number");
+  const { rows: version } = await session.query(
+    "select current_setting('server_version_num')::int as number",
+  );
   if (Number(version[0]?.number) < LOWEST_SERVER_VERSION) {
-    throw new SchemaChangedError("Queen needs PostgreSQL 15 or later; this server is older. Upgrade it first.");
+    throw new SchemaChangedError(
+      "Queen needs PostgreSQL 15 or later; this server is older. Upgrade it first.",
+    );
   }
   const changed: string[] = [];
   await session.query("begin");
@@ -94,7 +101,9 @@ async function apply(session: SqlSession, file: SqlFile): Promise<string> {
   try {
     await session.query(file.text);
   } catch (error) {
-    throw new Error(`${file.name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${file.name}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
   }
   await session.query(
     `insert into queen.applied (name, sha256) values ($1, $2)

@@ -93,7 +93,8 @@ export class Batcher<Operation, Result> {
   #pump(): void {
     clearTimeout(this.#timer);
     if (this.#slots.unavailable) {
-      for (let entry = this.#queue.shift(); entry; entry = this.#queue.shift()) entry.reject(this.#slots.unavailable);
+      for (let entry = this.#queue.shift(); entry; entry = this.#queue.shift())
+        entry.reject(this.#slots.unavailable);
       return;
     }
     for (;;) {

@@ -40,7 +40,8 @@ export class OperationStatistics {
   }
 
   figures(pending: number, slotsBusy: number): OperationFigures {
-    const per = (sum: number, count: number): number => (count === 0 ? 0 : Math.round((sum / count) * 1000) / 1000);
+    const per = (sum: number, count: number): number =>
+      count === 0 ? 0 : Math.round((sum / count) * 1000) / 1000;
     return {
       count: this.count,
       items: this.items,

@@ -8,7 +8,8 @@
  * else listens: workers say hello when they come and `here` every few seconds. A worker also hears itself; if
  * it does not, something between swallows notifications (a transaction pooler does), and the bus says so.
  */
-import type { Session, Statement } from "../postgres/session.ts";
+import type { Session } from "../postgres/session.ts";
+import { notify } from "../postgres/statements.ts";
 
 export interface BusListener {
   appended(partition: number, queue: number, nextOffset: number): void;
@@ -35,13 +36,6 @@ interface BusMessage {
 }
 
 const CHANNEL = "queen";
-const notify: Statement<null> = {
-  name: "queen_notify",
-  text: "select pg_notify($1, $2)",
-  parameters: ["text", "text"],
-  read: () => null,
-};
-
 const HERE_EVERY_MS = 5_000;
 const PEER_GONE_MS = 16_000;
 const HEAR_SELF_MS = 5_000;
@@ -187,7 +181,10 @@ export class Bus {
         await this.#notify(this.#session, { lanes, released });
       }
     } catch (error) {
-      this.#options.log("warn", `a hint was not sent: ${error instanceof Error ? error.message : String(error)}`);
+      this.#options.log(
+        "warn",
+        `a hint was not sent: ${error instanceof Error ? error.message : String(error)}`,
+      );
       this.#lanes.clear();
       this.#released.clear();
     } finally {

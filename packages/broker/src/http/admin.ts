@@ -1,18 +1,15 @@
 /** The handlers of the control plane: configure, delete, dead letters, health, metrics. */
 import { BrokerError, messageId, partitionId, queueId } from "@queen/protocol";
+import type { DeadLetterRow, Queues } from "../control/queues.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
 import { parseQueueOptions, showQueueOptions } from "../operations/queue-options.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
-import type { Session } from "../postgres/session.ts";
-import * as statements from "../postgres/statements.ts";
 import { clamp, integer } from "./parameters.ts";
 import type { Answer, Request } from "./server.ts";
 
 export interface AdminOptions {
-  readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
-  readonly queuesChanged: (ids: readonly number[]) => Promise<void>;
-  readonly forgetQueue: (name: string) => Promise<void>;
+  readonly queues: Queues;
   readonly isReady: () => boolean;
   readonly metrics: () => Record<string, unknown>;
   readonly workerIndex: number;
@@ -21,7 +18,11 @@ export interface AdminOptions {
 
 const DEAD_LETTERS_PER_PAGE_MAX = 1_000;
 
-const json = (status: number, value: unknown): Answer => ({ status, body: JSON.stringify(value), isText: true });
+const json = (status: number, value: unknown): Answer => ({
+  status,
+  body: JSON.stringify(value),
+  isText: true,
+});
 
 export class Admin {
   readonly #options: AdminOptions;
@@ -31,46 +32,38 @@ export class Admin {
   }
 
   async configure(request: Request): Promise<Answer> {
-    const { use, queuesChanged } = this.#options;
     const body = request.json();
     if (body === undefined) throw new BrokerError("INVALID_JSON", "Empty request body");
     const fields = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
     if (typeof fields.queue !== "string") throw new BrokerError("VALIDATION_FAILED", "queue is required");
-    const name = checkName(fields.queue, "queue", { allowEmpty: true });
-    const { columns, unknown } = parseQueueOptions(fields.options);
     const mode = fields.mode ?? "replace";
     if (mode !== "replace" && mode !== "merge") {
       throw new BrokerError("VALIDATION_FAILED", 'mode must be "replace" or "merge".');
     }
-    const [row] = await use((session) =>
-      session.run(statements.configureQueue, [
-        name,
-        optionalName(fields.namespace, "namespace"),
-        optionalName(fields.task, "task"),
-        JSON.stringify(columns),
-        mode === "merge",
-      ]),
-    );
-    const { queue, partitionId: partition } = row!;
-    await queuesChanged([queue.id as number]);
+    const name = checkName(fields.queue, "queue", { allowEmpty: true });
+    const { columns, unknown } = parseQueueOptions(fields.options);
+    const queue = await this.#options.queues.configure({
+      name,
+      namespace: optionalName(fields.namespace, "namespace"),
+      task: optionalName(fields.task, "task"),
+      options: columns,
+      merge: mode === "merge",
+    });
     return json(200, {
       configured: true,
-      queueId: queueId(queue.id as number),
-      partitionId: partitionId(partition),
+      queueId: queueId(queue.id),
+      partitionId: partitionId(queue.partition),
       queue: name,
       namespace: queue.namespace,
       task: queue.task,
-      options: showQueueOptions(queue),
+      options: showQueueOptions(queue.row),
       ...(unknown.length > 0 ? { unknownOptions: unknown } : {}),
     });
   }
 
   async deleteQueue(request: Request): Promise<Answer> {
-    const { use, forgetQueue } = this.#options;
     const name = checkName(request.params.queue, "queue", { allowEmpty: true });
-    const [existed] = await use((session) => session.run(statements.deleteQueue, [name]));
-    await forgetQueue(name);
-    return json(200, { deleted: true, queue: name, existed });
+    return json(200, { deleted: true, queue: name, existed: await this.#options.queues.delete(name) });
   }
 
   async deadLetters(request: Request): Promise<Answer> {
@@ -78,39 +71,21 @@ export class Admin {
     const limit = clamp(integer(query, "limit", 100), 1, DEAD_LETTERS_PER_PAGE_MAX);
     const offset = Math.max(0, integer(query, "offset", 0));
     const filter = (name: string): string => query.get(name) ?? "";
-    const rows = await this.#options.use((session) =>
-      session.run(statements.listDeadLetters, [
-        filter("queue"),
-        filter("consumerGroup"),
-        filter("partition"),
-        limit,
-        offset,
-      ]),
+    const { letters, total } = await this.#options.queues.deadLetters(
+      { queue: filter("queue"), consumerGroup: filter("consumerGroup"), partition: filter("partition") },
+      limit,
+      offset,
     );
-    const messages = rows.map(
-      (row) =>
-        `{"id":"${messageId(row.partitionId, row.offset)}",${row.fragment},` +
-        `"partitionId":"${partitionId(row.partitionId)}","queue":${encodeString(row.queue)},` +
-        `"partition":${encodeString(row.partition)},"consumerGroup":${encodeString(row.consumerGroup)},` +
-        `"errorMessage":${encodeString(row.errorMessage)},"retryCount":${row.retryCount},` +
-        `"createdAt":"${isoMilliseconds(row.createdAtUs)}","failedAt":"${isoMilliseconds(row.failedAtUs)}"}`,
-    );
-    const total = rows[0]?.total ?? 0;
+    const messages = letters.map(showDeadLetter).join(",");
     return {
       status: 200,
-      body: `{"messages":[${messages.join(",")}],"total":${total},"pagination":{"limit":${limit},"offset":${offset}}}`,
+      body: `{"messages":[${messages}],"total":${total},"pagination":{"limit":${limit},"offset":${offset}}}`,
     };
   }
 
   async health(): Promise<Answer> {
-    const { isReady, use, workerIndex, version } = this.#options;
-    let isConnected = false;
-    if (isReady()) {
-      isConnected = await use((session) => session.run(statements.ping, [])).then(
-        () => true,
-        () => false,
-      );
-    }
+    const { isReady, queues, workerIndex, version } = this.#options;
+    const isConnected = isReady() && (await queues.ping());
     return json(isConnected ? 200 : 503, {
       status: isConnected ? "healthy" : "unhealthy",
       database: isConnected ? "connected" : "disconnected",
@@ -132,6 +107,17 @@ export class Admin {
   metrics(): Answer {
     return json(200, this.#options.metrics());
   }
+}
+
+/** As bytes, one per character: the payload is what the producer sent. */
+function showDeadLetter(letter: DeadLetterRow): string {
+  return (
+    `{"id":"${messageId(letter.partitionId, letter.offset)}",${letter.fragment},` +
+    `"partitionId":"${partitionId(letter.partitionId)}","queue":${encodeString(letter.queue)},` +
+    `"partition":${encodeString(letter.partition)},"consumerGroup":${encodeString(letter.consumerGroup)},` +
+    `"errorMessage":${encodeString(letter.errorMessage)},"retryCount":${letter.retryCount},` +
+    `"createdAt":"${isoMilliseconds(letter.createdAtUs)}","failedAt":"${isoMilliseconds(letter.failedAtUs)}"}`
+  );
 }
 
 function optionalName(value: unknown, field: string): string | null {

@@ -14,7 +14,7 @@ import type { Popper } from "../popping/popper.ts";
 import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Renewer } from "../settling/renewer.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
-import { type TransactionResult, TransactionRefused, type Transactor } from "../transacting/transactor.ts";
+import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
 import { type PopDefaults, type PopParameters, popParameters } from "./parameters.ts";
 import type { Answer, Request } from "./server.ts";
 
@@ -88,7 +88,10 @@ export class DataPlane {
     const namespace = query.get("namespace") ?? "";
     const task = query.get("task") ?? "";
     if (namespace === "" && task === "") {
-      throw new BrokerError("VALIDATION_FAILED", "Say what to pop: queue (and partition), or namespace or task.");
+      throw new BrokerError(
+        "VALIDATION_FAILED",
+        "Say what to pop: queue (and partition), or namespace or task.",
+      );
     }
     const queues = await this.#options.queuesOf(namespace, task);
     return this.#pop(request, queues.slice(0, QUEUES_PER_POP_MAX), undefined);
@@ -120,7 +123,10 @@ export class DataPlane {
       }
       if (outcome.status === "empty" && parameters.waitMs > 0 && queues.length > 0) {
         const leftMs = Math.max(1, parameters.waitMs - (now() - startedAtMs));
-        outcome = await this.#popOnce(request, queues.map((queue) => wanted(queue, leftMs)));
+        outcome = await this.#popOnce(
+          request,
+          queues.map((queue) => wanted(queue, leftMs)),
+        );
       }
     }
     const answer = this.#popAnswer(request, outcome, parameters);
@@ -137,7 +143,8 @@ export class DataPlane {
       const decide = (outcome: PopOutcome | Error): void => {
         left--;
         if (isDecided) {
-          if (!(outcome instanceof Error) && outcome.status === "messages") giveBack(outcome.taken, outcome.token);
+          if (!(outcome instanceof Error) && outcome.status === "messages")
+            giveBack(outcome.taken, outcome.token);
           return;
         }
         if (!(outcome instanceof Error) && outcome.status === "empty" && left > 0) return;
@@ -235,7 +242,8 @@ export class DataPlane {
     const { renewer, statistics, now } = this.#options;
     const startedAtMs = now();
     const body = request.json();
-    const seconds = (typeof body === "object" && body !== null ? (body as { seconds?: unknown }).seconds : undefined) ?? 60;
+    const seconds =
+      (typeof body === "object" && body !== null ? (body as { seconds?: unknown }).seconds : undefined) ?? 60;
     if (typeof seconds !== "number" || !Number.isInteger(seconds) || seconds < 1) {
       throw new BrokerError("VALIDATION_FAILED", "seconds must be a whole number from 1 on.");
     }
@@ -283,7 +291,13 @@ export class DataPlane {
       }));
       return {
         status: 409,
-        body: JSON.stringify({ transactionId, success: false, error: error.message, code: "CONFLICT", results }),
+        body: JSON.stringify({
+          transactionId,
+          success: false,
+          error: error.message,
+          code: "CONFLICT",
+          results,
+        }),
         isText: true,
       };
     } finally {
@@ -313,7 +327,10 @@ function pushAnswer({ items, lanes, offsets, isDuplicate }: PushRequest): string
   return `${body}]`;
 }
 
-const emptyAnswer = (reason: EmptyReason): Answer => ({ status: 204, headers: { "Queen-Empty-Reason": reason } });
+const emptyAnswer = (reason: EmptyReason): Answer => ({
+  status: 204,
+  headers: { "Queen-Empty-Reason": reason },
+});
 
 const unknownStatus = (status: string): AckResult => ({
   success: false,

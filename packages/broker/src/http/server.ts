@@ -2,11 +2,12 @@
  * The HTTP server of one worker: reads requests, finds their route, and writes answers. Bodies are held as
  * they came; an answer is one string with one byte per character, or ordinary text.
  */
-import { BrokerError } from "@queen/protocol";
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Log } from "../telemetry.ts";
+import { BrokerError } from "@queen/protocol";
 import { bodyText } from "../operations/json-scanner.ts";
+import type { Log } from "../telemetry.ts";
 
 export interface Answer {
   readonly status: number;
@@ -26,7 +27,7 @@ export interface Request {
   text(): string;
   /** The body as JSON; undefined where there is none. */
   json(): unknown;
-  /** Called once, when the connection closes before the answer was written out. */
+  /** Called once, when the connection closes before the answer was written out; at once if it has already. */
   onHangUp(listener: () => void): void;
 }
 
@@ -129,10 +130,13 @@ export class HttpServer {
   #receive(incoming: IncomingMessage, response: ServerResponse): void {
     this.#active++;
     let isOver = false;
+    let isCut = false;
     let hungUp: (() => void) | undefined;
     response.once("close", () => {
       isOver = true;
-      if (!response.writableFinished) hungUp?.();
+      // A connection that broke drops what it still had to write, and the response then counts as written.
+      isCut = !response.writableFinished || incoming.socket.destroyed;
+      if (isCut) hungUp?.();
       if (--this.#active === 0) this.#idle?.();
     });
     const send = (answer: Answer): void => {
@@ -158,21 +162,24 @@ export class HttpServer {
       fail(error);
       return;
     }
-    this.#readBody(incoming).then((body) => {
-      if (isOver) return;
-      const request: Request = {
-        method,
-        path,
-        params: found.params,
-        query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)),
-        text: () => bodyText(body),
-        json: () => parseJson(body),
-        onHangUp: (listener) => {
-          hungUp = listener;
-        },
-      };
-      return Promise.resolve(found.route.handle(request)).then(send);
-    }).catch(fail);
+    this.#readBody(incoming)
+      .then((body) => {
+        if (isOver) return;
+        const request: Request = {
+          method,
+          path,
+          params: found.params,
+          query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)),
+          text: () => bodyText(body),
+          json: () => parseJson(body),
+          onHangUp: (listener) => {
+            hungUp = listener;
+            if (isCut) listener();
+          },
+        };
+        return Promise.resolve(found.route.handle(request)).then(send);
+      })
+      .catch(fail);
   }
 
   #find(method: string, path: string): { route: Route; params: Record<string, string> } {
@@ -195,7 +202,10 @@ export class HttpServer {
   #readBody(incoming: IncomingMessage): Promise<Buffer> {
     const { bodyBytesMax } = this.#options;
     const tooLarge = (): BrokerError =>
-      new BrokerError("BODY_TOO_LARGE", `The body is larger than ${bodyBytesMax} bytes (QUEEN_MAX_BODY_BYTES).`);
+      new BrokerError(
+        "BODY_TOO_LARGE",
+        `The body is larger than ${bodyBytesMax} bytes (QUEEN_MAX_BODY_BYTES).`,
+      );
     return new Promise((resolve, reject) => {
       if (Number(incoming.headers["content-length"] ?? 0) > bodyBytesMax) {
         incoming.resume();
@@ -236,7 +246,10 @@ export class HttpServer {
     const { status, code } = known;
     let { message } = known;
     if (code === "INTERNAL") {
-      this.#options.log.error({ error, method: incoming.method, path: incoming.url?.split("?")[0] }, "http.failed");
+      this.#options.log.error(
+        { error, method: incoming.method, path: incoming.url?.split("?")[0] },
+        "http.failed",
+      );
       message = "The broker failed to handle the request; its log has the reason.";
     }
     const headers: Record<string, string> = {};
@@ -268,7 +281,10 @@ function match(segments: readonly string[], parts: readonly string[]): Record<st
     try {
       params[segment.slice(1)] = decodeURIComponent(parts[index]!);
     } catch {
-      throw new BrokerError("VALIDATION_FAILED", `${segment.slice(1)} in the path is not percent-encoded UTF-8.`);
+      throw new BrokerError(
+        "VALIDATION_FAILED",
+        `${segment.slice(1)} in the path is not percent-encoded UTF-8.`,
+      );
     }
   }
   return params;
@@ -280,6 +296,9 @@ function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(Buffer.from(text, "latin1").toString("utf8"));
   } catch (error) {
-    throw new BrokerError("INVALID_JSON", `Invalid JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new BrokerError(
+      "INVALID_JSON",
+      `Invalid JSON: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }

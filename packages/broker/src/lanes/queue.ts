@@ -1,6 +1,7 @@
 /** A queue as this worker knows it: its options, and the lanes and readers it has met. */
-import { encodeString } from "../operations/json-scanner.ts";
+
 import type { WindowLimits } from "../operations/dedup-window.ts";
+import { encodeString } from "../operations/json-scanner.ts";
 import type { Lane } from "./lane.ts";
 
 export interface QueueOptions {

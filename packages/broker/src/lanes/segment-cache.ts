@@ -22,14 +22,9 @@ export class SegmentCache {
     return this.#bytes;
   }
 
-  /** The offsets that the cache holds of a lane. */
-  from(lane: Lane): number {
-    return lane.cached.length === 0 ? 0 : lane.cached[0]!.firstOffset;
-  }
-
-  to(lane: Lane): number {
-    const last = lane.cached[lane.cached.length - 1];
-    return last === undefined ? 0 : last.firstOffset + last.count;
+  /** What the cache holds of a lane now: neighbours, and the list stays as it is when the cache changes. */
+  hold(lane: Lane): readonly Segment[] {
+    return lane.cached.slice();
   }
 
   /** Adds the next segments of a lane; what does not join on replaces what was there. */
@@ -37,7 +32,7 @@ export class SegmentCache {
     if (lane.gone || this.#bytesMax === 0) return;
     for (const segment of segments) {
       if (lane.cached.length > 0) {
-        const to = this.to(lane);
+        const to = endOf(lane.cached);
         if (segment.firstOffset < to) continue;
         if (segment.firstOffset > to) this.drop(lane);
       }
@@ -55,14 +50,6 @@ export class SegmentCache {
     }
   }
 
-  /** The segments that hold [from, to) of a lane; undefined: not all of them are here. */
-  find(lane: Lane, from: number, to: number): Segment[] | undefined {
-    if (lane.cached.length === 0 || from < this.from(lane) || to > this.to(lane)) return undefined;
-    return lane.cached.filter(
-      (segment) => segment.firstOffset < to && segment.firstOffset + segment.count > from,
-    );
-  }
-
   drop(lane: Lane): void {
     this.#count(lane, -lane.cachedBytes);
     lane.cached = [];
@@ -74,5 +61,12 @@ export class SegmentCache {
     this.#bytes += bytes;
   }
 }
+
+/** The offsets that neighbouring segments hold: [startOf, endOf). */
+export const startOf = (segments: readonly Segment[]): number => segments[0]?.firstOffset ?? 0;
+export const endOf = (segments: readonly Segment[]): number => {
+  const last = segments[segments.length - 1];
+  return last === undefined ? 0 : last.firstOffset + last.count;
+};
 
 const sizeOf = (segment: Segment): number => segment.body.length + segment.ends.length + OVERHEAD_BYTES;

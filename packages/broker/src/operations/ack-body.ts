@@ -41,7 +41,8 @@ function groupName(value: unknown, field: string): string {
 
 /** One ack out of a batch or a transaction; `path` names it in messages. */
 export function parseAckItem(value: unknown, path: string): AckItem {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid(`${path}: Ack must be an object`);
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw invalid(`${path}: Ack must be an object`);
   const item = value as Record<string, unknown>;
   const { transactionId, partitionId } = item;
   if (typeof transactionId !== "string" || transactionId === "") {

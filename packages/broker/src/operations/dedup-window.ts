@@ -117,8 +117,7 @@ export class DedupWindow {
       const oldest = this.#generations[0]!;
       const left = this.#count - oldest.count;
       const tooMany = left >= this.#limits.messagesMax;
-      const tooOld =
-        oldest.newestAtUs < nowUs - this.#limits.windowUs && left >= this.#limits.messagesMin;
+      const tooOld = oldest.newestAtUs < nowUs - this.#limits.windowUs && left >= this.#limits.messagesMin;
       if (this.#generations.length < 2 || !(tooMany || tooOld)) return;
       this.#generations.shift();
       this.#count = left;

@@ -23,7 +23,11 @@ export interface PopAnswer {
 }
 
 /** `token` undefined: acknowledged at delivery, there is no lease. */
-export function popAnswer(lanes: readonly TakenLane[], groupJson: string, token: number | undefined): PopAnswer {
+export function popAnswer(
+  lanes: readonly TakenLane[],
+  groupJson: string,
+  token: number | undefined,
+): PopAnswer {
   const lease =
     token === undefined ? "" : leaseId({ token, partitions: lanes.map((lane) => lane.partition) });
   const first = lanes[0]!;

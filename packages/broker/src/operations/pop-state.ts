@@ -14,7 +14,15 @@
  * leased is given back as soon as the call returns. A deadline that passes during LEASING is remembered as
  * LATE: the pop answers as soon as the call returns, with what it got.
  */
-export const LIVE_POP_STATES = ["PENDING", "RESOLVING", "LEASING", "FETCHING", "PARKED", "LATE", "ORPHANED"] as const;
+export const LIVE_POP_STATES = [
+  "PENDING",
+  "RESOLVING",
+  "LEASING",
+  "FETCHING",
+  "PARKED",
+  "LATE",
+  "ORPHANED",
+] as const;
 export const FINAL_POP_STATES = ["COMPLETED", "EMPTY", "FAILED", "ABANDONED", "RELEASED"] as const;
 export const POP_EVENTS = [
   "accepted",

@@ -8,7 +8,11 @@ interface Option {
 }
 
 const YEARS_IN_SECONDS = 100 * 366 * 86_400;
-const seconds = (column: string): Option => ({ column, kind: "integer", max: Math.min(YEARS_IN_SECONDS, 2 ** 31 - 1) });
+const seconds = (column: string): Option => ({
+  column,
+  kind: "integer",
+  max: Math.min(YEARS_IN_SECONDS, 2 ** 31 - 1),
+});
 
 export const QUEUE_OPTIONS: Readonly<Record<string, Option>> = {
   priority: { column: "priority", kind: "integer" },

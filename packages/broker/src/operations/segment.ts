@@ -41,7 +41,10 @@ export function traceIdJson(fragment: string): string {
 
 /** Whether the message at `start` of a body has this transactionId (quoted, in its stored form). */
 export function hasTransactionId(body: string, start: number, json: string): boolean {
-  return body.startsWith(json, start + TRANSACTION_ID_AT) && body.startsWith(",", start + TRANSACTION_ID_AT + json.length);
+  return (
+    body.startsWith(json, start + TRANSACTION_ID_AT) &&
+    body.startsWith(",", start + TRANSACTION_ID_AT + json.length)
+  );
 }
 
 /** A message about to be stored, with the two halves of its transaction key. */

@@ -50,12 +50,14 @@ export function parseTransactionBody(
   scanner.expectEnd(end);
 
   const list = fields.get("operations");
-  if (!list || !scanner.isArray(list[0])) throw new BrokerError("VALIDATION_FAILED", "operations array required");
+  if (!list || !scanner.isArray(list[0]))
+    throw new BrokerError("VALIDATION_FAILED", "operations array required");
   const operations: TransactionOperation[] = [];
   let index = 0;
   for (let at = scanner.openArray(list[0]); !scanner.isClose(at); index++) {
     const path = `operations[${index}]`;
-    if (!scanner.isObject(at)) throw new BrokerError("VALIDATION_FAILED", `${path}: Operation must be an object`);
+    if (!scanner.isObject(at))
+      throw new BrokerError("VALIDATION_FAILED", `${path}: Operation must be an object`);
     const operation = members(scanner, at);
     const typeAt = operation.fields.get("type");
     const type = typeAt && parse(scanner, typeAt);
@@ -63,12 +65,19 @@ export function parseTransactionBody(
       const items = operation.fields.get("items");
       // A push without `items` is itself the one item.
       const list = items ? scanner.text.slice(...items) : `[${scanner.text.slice(at, operation.end)}]`;
-      if (!list.startsWith("[")) throw new BrokerError("VALIDATION_FAILED", `${path}.items: Items must be an array`);
-      const reader = new PushItemReader(new JsonScanner(list), newTransactionId, producerSub, MISSING_PAYLOAD);
+      if (!list.startsWith("["))
+        throw new BrokerError("VALIDATION_FAILED", `${path}.items: Items must be an array`);
+      const reader = new PushItemReader(
+        new JsonScanner(list),
+        newTransactionId,
+        producerSub,
+        MISSING_PAYLOAD,
+      );
       for (const item of reader.readItems(0, `${path}.items`)) operations.push({ type: "push", item });
     } else if (type === "ack") {
       operations.push({ type: "ack", ack: parseAckItem(parse(scanner, [at, operation.end]), path) });
-    } else throw new BrokerError("VALIDATION_FAILED", `${path}.type: Unknown operation type: ${String(type)}`);
+    } else
+      throw new BrokerError("VALIDATION_FAILED", `${path}.type: Unknown operation type: ${String(type)}`);
     if (operations.length > TRANSACTION_OPERATIONS_MAX) {
       throw new BrokerError("VALIDATION_FAILED", `operations must be at most ${TRANSACTION_OPERATIONS_MAX}`);
     }

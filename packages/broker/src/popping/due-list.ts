@@ -54,7 +54,10 @@ export class DueList<T extends Due> {
     clearTimeout(this.#timer);
     this.#timerAtMs = first.atMs;
     // A millisecond later than asked: timers may fire early, and the database must agree that it is time.
-    this.#timer = setTimeout(() => this.#run(), Math.max(1, Math.min(first.atMs - this.#now() + 1, 0x7fffffff)));
+    this.#timer = setTimeout(
+      () => this.#run(),
+      Math.max(1, Math.min(first.atMs - this.#now() + 1, 0x7fffffff)),
+    );
   }
 
   #run(): void {

@@ -54,8 +54,7 @@ export class ReadyRing {
       if (this.#head === this.#lanes.length) {
         this.#lanes = [];
         this.#head = 0;
-      }
-      else if (this.#head > 1024 && this.#head * 2 > this.#lanes.length) {
+      } else if (this.#head > 1024 && this.#head * 2 > this.#lanes.length) {
         this.#lanes = this.#lanes.slice(this.#head);
         this.#head = 0;
       }
@@ -80,6 +79,8 @@ export class Group {
   id: number | undefined;
   queue: Queue | undefined;
   opening: Promise<void> | undefined;
+  /** It could not be found out whether the queue exists by now; the next round tries again. */
+  openFailed = false;
   readonly lanes = new Map<number, GroupLane>();
   readonly ring = new ReadyRing();
   /** Pops of any lane, the longest waiting first; those that were served in vain come before all others. */

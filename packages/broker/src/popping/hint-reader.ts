@@ -43,6 +43,7 @@ export class HintReader {
   }
 
   start(): void {
+    this.look().catch((error) => this.#options.log("hints.failed", error)); // what happens from now on is seen
     this.#schedule();
   }
 
@@ -77,10 +78,10 @@ export class HintReader {
   async #look(): Promise<void> {
     const { directory, use, now } = this.#options;
     const popper = this.#popper();
-    const isGap = this.#snapshot !== undefined && now() - this.#lookedAtMs > GAP_MS_MAX;
+    const isGap = this.#snapshot === undefined || now() - this.#lookedAtMs > GAP_MS_MAX;
     const startedAtMs = now();
     const rows = await use((session) =>
-      session.run(statements.readHints, [isGap ? null : (this.#snapshot ?? null), popper.queueIds]),
+      session.run(statements.readHints, [isGap ? null : this.#snapshot, popper.queueIds]),
     );
     this.#lookedAtMs = startedAtMs;
     this.#snapshot = rows[0]!.snapshot!;
@@ -89,7 +90,9 @@ export class HintReader {
       popper.forgetAll();
       return;
     }
-    const changed = rows.flatMap((row) => (row.partitionId === null && row.queueId !== null ? [row.queueId] : []));
+    const changed = rows.flatMap((row) =>
+      row.partitionId === null && row.queueId !== null ? [row.queueId] : [],
+    );
     await this.queuesChanged(changed);
     const lanes: Lane[] = [];
     for (const row of rows) {
@@ -114,7 +117,10 @@ export class HintReader {
 
   #schedule(): void {
     if (this.#stopped) return;
-    this.#timer = setTimeout(() => void this.#round().finally(() => this.#schedule()), this.#options.intervalMs);
+    this.#timer = setTimeout(
+      () => void this.#round().finally(() => this.#schedule()),
+      this.#options.intervalMs,
+    );
   }
 
   async #round(): Promise<void> {
@@ -123,7 +129,7 @@ export class HintReader {
     if (!popper.hasWaiters && now() - this.#activeAtMs > ACTIVE_MS) return;
     try {
       await this.look();
-      if (popper.hasWaiters) await popper.scanRound();
+      await popper.scanRound();
       if (now() - this.#trimmedAtMs > TRIM_EVERY_MS) {
         this.#trimmedAtMs = now();
         await use((session) => session.run(statements.trimHints, []));

@@ -43,7 +43,12 @@ export interface Taken {
 }
 
 export type PopOutcome =
-  | { readonly status: "messages"; readonly taken: readonly Taken[]; readonly token: number; readonly group: Group }
+  | {
+      readonly status: "messages";
+      readonly taken: readonly Taken[];
+      readonly token: number;
+      readonly group: Group;
+    }
   | { readonly status: "empty"; readonly reason: EmptyReason };
 
 /** How often each state was left and how long it lasted in all. */
@@ -60,8 +65,8 @@ export class PopStateTimes {
   }
 
   left(state: PopState, sinceMs: number): void {
-    let entry = this.#byState.get(state);
-    if (!entry) this.#byState.set(state, (entry = { count: 0, ms: 0 }));
+    const entry = this.#byState.get(state) ?? { count: 0, ms: 0 };
+    this.#byState.set(state, entry);
     entry.count++;
     entry.ms += this.#now() - sinceMs;
   }
@@ -87,7 +92,12 @@ export class Pop {
   readonly #done: (outcome: PopOutcome | Error) => void;
   #sinceMs: number;
 
-  constructor(request: PopRequest, group: Group, times: PopStateTimes, done: (outcome: PopOutcome | Error) => void) {
+  constructor(
+    request: PopRequest,
+    group: Group,
+    times: PopStateTimes,
+    done: (outcome: PopOutcome | Error) => void,
+  ) {
     this.request = request;
     this.group = group;
     this.reason = request.partition === undefined ? "no_available_partition" : "partition_not_found";

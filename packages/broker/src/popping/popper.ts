@@ -5,14 +5,16 @@
  * leases that ended with a rest, from times that came, and from a scan where nothing is known yet. The
  * database decides when the lane is leased; a wrong hint costs one empty take. A parked pop asks nothing.
  */
-import { LEASE_TOKEN_LIMIT } from "@queen/protocol";
+
 import { randomFillSync } from "node:crypto";
+import { LEASE_TOKEN_LIMIT } from "@queen/protocol";
 import type { Batcher } from "../batching/batcher.ts";
 import type { Directory } from "../lanes/directory.ts";
 import type { Lane } from "../lanes/lane.ts";
 import type { Queue } from "../lanes/queue.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
+import { CursorOpener } from "./cursor-opener.ts";
 import { DueList } from "./due-list.ts";
 import { Group, GroupLane } from "./group.ts";
 import { type EmptyReason, Pop, type PopOutcome, type PopRequest, PopStateTimes, type Taken } from "./pop.ts";
@@ -38,6 +40,8 @@ export interface PopperOptions {
 const SCAN_PAGE = 2_000;
 const LANES_PER_SCAN_ROUND = 5_000;
 const GROUP_IDLE_MS = 5 * 60_000;
+// A consumer that asks again and again without waiting is looked after between two of its pops.
+const GROUP_ACTIVE_MS = 5_000;
 // A lane whose first message is being buried is looked at again at the latest after this.
 const BURY_MS_MAX = 5_000;
 
@@ -59,11 +63,13 @@ export class Popper {
   readonly #groups = new Map<string, Map<string, Group>>();
   readonly #due: DueList<GroupLane>;
   readonly #live = new Set<Pop>();
+  readonly #cursors: CursorOpener;
   /** Groups to be served when all the lanes that were found together are ready; undefined: at once. */
   #served: Set<Group> | undefined;
 
   constructor(options: PopperOptions) {
     this.#options = options;
+    this.#cursors = new CursorOpener(options.use);
     this.times = new PopStateTimes(options.now);
     this.#due = new DueList(options.now, (groupLane) => {
       groupLane.leasedHere = false;
@@ -108,12 +114,7 @@ export class Popper {
     group.pops++;
     pop.move("accepted");
     if (request.waitMs > 0) pop.deadline = setTimeout(() => this.#deadline(pop), request.waitMs);
-    if (group.id === undefined) {
-      this.#openGroup(group, request).then(
-        () => this.#resolve(pop),
-        (error) => pop.fail(error as Error),
-      );
-    } else this.#resolve(pop);
+    this.#begin(pop);
     return { hangUp: () => this.#hangUp(pop) };
   }
 
@@ -170,24 +171,25 @@ export class Popper {
   /** Hints may have been lost: nothing that is believed about lanes counts. */
   forgetAll(): void {
     for (const group of this.#allGroups()) {
-      group.forget();
+      this.#forget(group);
       if (group.pops > 0) this.#queueAppeared(group);
     }
   }
 
-  /** Looks at a page of lanes of every group that waits, for work that no hint told of. */
+  /** Looks at a page of lanes of every group that pops or has just popped, for work that no hint told of. */
   async scanRound(): Promise<void> {
-    const idleBefore = this.#options.now() - GROUP_IDLE_MS;
-    const waiting: Group[] = [];
+    const nowMs = this.#options.now();
+    const active: Group[] = [];
     for (const group of [...this.#allGroups()]) {
-      if (group.pops > 0) {
-        if (group.id !== undefined && group.warm) waiting.push(group);
-        else if (group.id === undefined) this.#queueAppeared(group);
-      } else if (group.usedAtMs < idleBefore && !group.opening && !group.scanning) this.#drop(group);
+      const idleMs = group.pops > 0 ? 0 : nowMs - group.usedAtMs;
+      if (idleMs < GROUP_ACTIVE_MS) {
+        if (group.id !== undefined && group.warm) active.push(group);
+        else if (group.id !== undefined || group.openFailed) this.#queueAppeared(group);
+      } else if (idleMs > GROUP_IDLE_MS && !group.opening && !group.scanning) this.#drop(group);
     }
-    if (waiting.length === 0) return;
-    const page = Math.max(50, Math.floor(LANES_PER_SCAN_ROUND / waiting.length));
-    await this.#scan(waiting, page);
+    if (active.length === 0) return;
+    const page = Math.max(50, Math.floor(LANES_PER_SCAN_ROUND / active.length));
+    await this.#scan(active, page);
   }
 
   /** Answers every pop that waits: nothing more will come here. */
@@ -203,10 +205,9 @@ export class Popper {
   }
 
   #group(queueName: string, name: string): Group {
-    let groups = this.#groups.get(queueName);
-    if (!groups) this.#groups.set(queueName, (groups = new Map()));
-    let group = groups.get(name);
-    if (!group) groups.set(name, (group = new Group(queueName, name)));
+    const groups = this.#groups.get(queueName) ?? new Map<string, Group>();
+    const group = groups.get(name) ?? new Group(queueName, name);
+    this.#groups.set(queueName, groups.set(name, group));
     return group;
   }
 
@@ -230,7 +231,7 @@ export class Popper {
       if (row?.queueId == null || row.groupId === null) return;
       const queue = await this.#options.directory.queueById(row.queueId);
       if (!queue) return;
-      group.forget();
+      this.#forget(group);
       group.id = row.groupId;
       group.queue = queue;
       queue.hasReaders = true;
@@ -243,17 +244,34 @@ export class Popper {
   #queueGone(queue: Queue): void {
     for (const group of this.#groups.get(queue.name)?.values() ?? []) {
       if (group.queue !== queue) continue;
-      group.forget();
+      this.#forget(group);
       group.id = undefined;
       group.queue = undefined;
     }
   }
 
+  /** What is known about the group's lanes is no longer true. Pops that were on their way begin again. */
+  #forget(group: Group): void {
+    group.forget();
+    for (const pop of [...group.waitingForPartition.values()].flat()) {
+      if (pop.state !== "RESOLVING") continue;
+      this.#leave(pop);
+      setImmediate(() => this.#begin(pop)); // when the group is what it will be
+    }
+  }
+
   #queueAppeared(group: Group): void {
-    const opened = group.id === undefined ? this.#openGroup(group, undefined) : Promise.resolve();
-    opened
-      .then(() => (group.id === undefined ? undefined : this.#warmUp(group)))
-      .catch((error) => this.#options.log("pop.group_failed", error));
+    group.openFailed = false;
+    this.#openAndWarmUp(group).catch((error) => {
+      group.openFailed = true;
+      this.#options.log("pop.group_failed", error);
+    });
+  }
+
+  async #openAndWarmUp(group: Group): Promise<void> {
+    if (group.id === undefined && group.opening) await group.opening; // it may have looked too early
+    if (group.id === undefined) await this.#openGroup(group, undefined);
+    if (group.id !== undefined) await this.#warmUp(group);
   }
 
   #groupLane(group: Group, lane: Lane): GroupLane {
@@ -271,6 +289,17 @@ export class Popper {
   }
 
   // ------------------------------------------------------------------------------------------- resolving
+
+  #begin(pop: Pop): void {
+    if (pop.group.id !== undefined) {
+      this.#resolve(pop);
+      return;
+    }
+    this.#openGroup(pop.group, pop.request).then(
+      () => this.#resolve(pop),
+      (error) => pop.fail(error as Error),
+    );
+  }
 
   #resolve(pop: Pop): void {
     if (pop.state !== "RESOLVING") return;
@@ -290,7 +319,11 @@ export class Popper {
   /** Memory knows of no lane for this pop. */
   #resolveAny(pop: Pop): void {
     const { group } = pop;
-    const looked = group.warm ? (pop.request.waitMs > 0 ? undefined : this.#options.look()) : this.#warmUp(group);
+    if (group.id === undefined) {
+      this.#parkOrEnd(pop); // the queue was deleted meanwhile
+      return;
+    }
+    const looked = group.warm && pop.request.waitMs > 0 ? undefined : this.#lookFor(group);
     if (pop.request.waitMs > 0) this.#parkOrEnd(pop);
     looked?.then(
       () => {
@@ -298,6 +331,13 @@ export class Popper {
       },
       (error) => this.#failWaiting(pop, error as Error),
     );
+  }
+
+  /** Resolves when everything that was committed before the call was offered to the group's pops. */
+  async #lookFor(group: Group): Promise<void> {
+    if (group.warm) await this.#options.look();
+    // Nothing was known yet, or the look found that hints were lost.
+    if (!group.warm) await this.#warmUp(group);
   }
 
   #resolveNamed(pop: Pop, partition: string): void {
@@ -324,7 +364,14 @@ export class Popper {
       // The queue was deleted and made again while this pop was on its way.
       pop.group.id = undefined;
       this.#openGroup(pop.group, pop.request).then(
-        () => (pop.group.queue === lane.queue ? this.#enqueueNamed(pop, lane) : this.#parkOrEnd(pop)),
+        () => {
+          if (pop.state !== "RESOLVING") return;
+          if (pop.group.queue === lane.queue) this.#enqueueNamed(pop, lane);
+          else {
+            this.#waitForPartition(pop);
+            this.#parkOrEnd(pop);
+          }
+        },
         (error) => pop.fail(error as Error),
       );
       return;
@@ -357,7 +404,8 @@ export class Popper {
   #blockedBy(group: Group): EmptyReason | undefined {
     let looked = 0;
     for (const lane of group.lanes.values()) {
-      if (lane.dueAtMs !== undefined && lane.blockedBy && lane.blockedBy !== "lease_held") return lane.blockedBy;
+      if (lane.dueAtMs !== undefined && lane.blockedBy && lane.blockedBy !== "lease_held")
+        return lane.blockedBy;
       if (++looked > 100) return undefined;
     }
     return undefined;
@@ -367,10 +415,15 @@ export class Popper {
   #warmUp(group: Group): Promise<void> {
     group.scanning ??= (async () => {
       await this.#options.look();
-      group.scanAfter = 0;
-      do await this.#scan([group], SCAN_PAGE);
-      while (group.scanAfter > 0 && group.id !== undefined);
-      group.warm = group.id !== undefined;
+      let id: number | undefined;
+      do {
+        if (group.id === undefined) await this.#openGroup(group, undefined); // the look forgot it
+        if (group.id === undefined) return;
+        if (group.id !== id) group.scanAfter = 0; // also where the queue was deleted and made anew meanwhile
+        id = group.id;
+        await this.#scan([group], SCAN_PAGE);
+      } while (group.id !== id || group.scanAfter > 0);
+      group.warm = true;
     })().finally(() => {
       group.scanning = undefined;
     });
@@ -378,14 +431,12 @@ export class Popper {
   }
 
   async #scan(groups: readonly Group[], page: number): Promise<void> {
+    // Read now: while the call waits for a slot, a queue may go.
     const ids = groups.map((group) => group.id!);
+    const queueIds = groups.map((group) => group.queue!.id);
+    const after = groups.map((group) => group.scanAfter);
     const rows = await this.#options.use((session) =>
-      session.run(statements.scanReady, [
-        groups.map((group) => group.queue!.id),
-        ids,
-        groups.map((group) => group.scanAfter),
-        page,
-      ]),
+      session.run(statements.scanReady, [queueIds, ids, after, page]),
     );
     this.#together(() => {
       for (const row of rows) {
@@ -395,7 +446,12 @@ export class Popper {
           group.scanAfter = row.last ?? 0;
           continue;
         }
-        const lane = this.#options.directory.meet(row.partitionId, group.queue!.id, row.name!, row.nextOffset!);
+        const lane = this.#options.directory.meet(
+          row.partitionId,
+          group.queue!.id,
+          row.name!,
+          row.nextOffset!,
+        );
         if (!lane) continue;
         const groupLane = this.#groupLane(group, lane);
         groupLane.leasedHere = false;
@@ -426,7 +482,8 @@ export class Popper {
   }
 
   #together(makeReady: () => void): void {
-    const served = (this.#served = new Set<Group>());
+    const served = new Set<Group>();
+    this.#served = served;
     try {
       makeReady();
     } finally {
@@ -478,18 +535,13 @@ export class Popper {
   }
 
   async #openCursors(lanes: readonly GroupLane[]): Promise<void> {
-    const missing = lanes.filter((groupLane) => !groupLane.cursorOpen);
-    const rows = await this.#options.use((session) =>
-      session.run(statements.openCursors, [
-        missing.map((groupLane) => groupLane.lane.id),
-        missing.map((groupLane) => groupLane.group.id ?? 0),
-      ]),
+    await Promise.all(
+      lanes.map(async (groupLane) => {
+        if (groupLane.cursorOpen) return;
+        groupLane.cursorOpen = await this.#cursors.open(groupLane);
+        if (!groupLane.cursorOpen) this.#options.directory.forget(groupLane.lane);
+      }),
     );
-    for (const row of rows) {
-      const groupLane = missing[row.cursor]!;
-      groupLane.cursorOpen = row.status === 0;
-      if (row.status !== 0) this.#options.directory.forget(groupLane.lane);
-    }
   }
 
   #taken(operation: TakeOperation, results: TakeResult): void {
@@ -500,6 +552,7 @@ export class Popper {
       const { groupLane } = result;
       groupLane.state = "idle";
       if (result.taken) taken.push(result.taken);
+      if (result.vanished && !pop.request.autoAck) this.#options.giveBack([result.vanished], token);
       if (this.#after(result, pop)) again.push(groupLane);
     }
     if (taken.length > 0) {
@@ -512,7 +565,8 @@ export class Popper {
       }
     } else this.#tookNothing(pop, results);
     for (const groupLane of again) this.#ready(groupLane);
-    for (const { groupLane } of results) if (groupLane.named.length > 0 && groupLane.state === "idle") this.#retryNamed(groupLane);
+    for (const { groupLane } of results)
+      if (groupLane.named.length > 0 && groupLane.state === "idle") this.#retryNamed(groupLane);
   }
 
   /** Notes what a take told about its lane; returns whether the lane is to be tried again at once. */
@@ -656,7 +710,9 @@ export class Popper {
     if (this.#live.delete(pop)) pop.group.pops--;
   }
 
+  /** What a pop waited for failed. If it was served meanwhile, that is no longer its matter. */
   #failWaiting(pop: Pop, error: Error): void {
+    if (pop.state !== "RESOLVING" && pop.state !== "PARKED") return;
     this.#leave(pop);
     pop.fail(error);
   }

@@ -1,6 +1,6 @@
 /** Take as a kind of batched operation: an operation is a pop with the lanes that it tries. */
 import type { BatchKind } from "../batching/batcher.ts";
-import type { SegmentCache } from "../lanes/segment-cache.ts";
+import { endOf, type SegmentCache, startOf } from "../lanes/segment-cache.ts";
 import { parseRanges } from "../operations/offset-ranges.ts";
 import type { Segment } from "../operations/segment.ts";
 import type { Session } from "../postgres/session.ts";
@@ -20,9 +20,14 @@ export interface LaneResult {
   readonly dueMs: number;
   readonly nextOffset: number;
   readonly taken: Taken | undefined;
+  /** The lane was leased, and its log was gone a moment later: there is nothing but a lease to end. */
+  readonly vanished: Taken | undefined;
 }
 
 export type TakeResult = readonly LaneResult[];
+
+// No group has this id. A queue may be deleted between a pop's start and its call: it then finds no cursor.
+const NO_GROUP = 0;
 
 export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResult> {
   return {
@@ -34,19 +39,22 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
         operation.lanes.map((groupLane) => ({ operation, pop, groupLane })),
       );
       const options = lanes.map(({ groupLane }) => groupLane.lane.queue.options);
+      const groupIds = lanes.map(({ groupLane }) => groupLane.group.id ?? NO_GROUP);
+      // The call leaves out what is held here; by its answer the cache may have moved on.
+      const held = lanes.map(({ groupLane }) => cache.hold(groupLane.lane));
       const rows = await session.run(take, [
         lanes.map(({ pop }) => pop),
         lanes.map(({ operation }) => operation.pop.request.batch),
         lanes.map(({ groupLane }) => groupLane.lane.id),
-        lanes.map(({ groupLane }) => groupLane.group.id!),
+        groupIds,
         lanes.map(({ operation }) => operation.token),
         options.map((queue) => queue.leaseSeconds),
         lanes.map(({ operation }) => operation.pop.request.autoAck),
         options.map((queue) => queue.delaySeconds),
         options.map((queue) => queue.windowSeconds),
         options.map((queue) => queue.retryLimit),
-        lanes.map(({ groupLane }) => cache.from(groupLane.lane)),
-        lanes.map(({ groupLane }) => cache.to(groupLane.lane)),
+        held.map(startOf),
+        held.map(endOf),
       ]);
       const byLane = new Map<number, TakeRow[]>();
       for (const row of rows) {
@@ -56,36 +64,38 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
       }
       const results: LaneResult[][] = operations.map(() => []);
       lanes.forEach(({ pop, groupLane }, index) => {
-        results[pop]!.push(laneResult(groupLane, byLane.get(index)!, cache));
+        results[pop]!.push(laneResult(groupLane, groupIds[index]!, byLane.get(index)!, held[index]!, cache));
       });
       return results;
     },
   };
 }
 
-function laneResult(groupLane: GroupLane, rows: readonly TakeRow[], cache: SegmentCache): LaneResult {
+function laneResult(
+  groupLane: GroupLane,
+  groupId: number,
+  rows: readonly TakeRow[],
+  held: readonly Segment[],
+  cache: SegmentCache,
+): LaneResult {
   const row = rows[0]!;
   const status = row.status as LaneResult["status"];
   const { lane } = groupLane;
-  let taken: Taken | undefined;
-  if (status === TAKE.taken) {
-    let segments: Segment[] | undefined;
-    if (row.segment === null) {
-      segments = cache.find(lane, row.fromOffset, row.toOffset);
-      if (!segments) throw new Error("the segments of a take are neither in its rows nor in the cache");
-    } else {
-      segments = rows.map((each) => each.segment!);
-      const last = segments[segments.length - 1]!;
-      if (last.firstOffset + last.count > row.toOffset) cache.keep(lane, segments);
-    }
-    taken = {
-      groupLane,
-      groupId: groupLane.group.id!,
-      from: row.fromOffset,
-      to: row.toOffset,
-      acked: parseRanges(row.acked),
-      segments,
-    };
+  const result = { groupLane, dueMs: row.dueMs, nextOffset: row.nextOffset };
+  if (status !== TAKE.taken) return { ...result, status, taken: undefined, vanished: undefined };
+
+  let segments: Segment[];
+  if (row.segment === null) {
+    segments = held.filter(
+      (segment) => segment.firstOffset < row.toOffset && segment.firstOffset + segment.count > row.fromOffset,
+    );
+  } else {
+    segments = rows.map((each) => each.segment!);
+    if (endOf(segments) > row.toOffset) cache.keep(lane, segments);
   }
-  return { groupLane, status, dueMs: row.dueMs, nextOffset: row.nextOffset, taken };
+  const { fromOffset: from, toOffset: to } = row;
+  const taken: Taken = { groupLane, groupId, from, to, acked: parseRanges(row.acked), segments };
+  return segments.length > 0
+    ? { ...result, status, taken, vanished: undefined }
+    : { ...result, status: TAKE.busy, taken: undefined, vanished: taken };
 }

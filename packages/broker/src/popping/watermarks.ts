@@ -33,7 +33,10 @@ export class Watermarks {
     this.#groups = new Set();
     try {
       await this.#use((session) =>
-        session.run(touchWatermarks, [groups.map((group) => group.queueName), groups.map((group) => group.name)]),
+        session.run(touchWatermarks, [
+          groups.map((group) => group.queueName),
+          groups.map((group) => group.name),
+        ]),
       );
     } catch (error) {
       this.#log("watermarks.failed", error);

@@ -95,6 +95,13 @@ export function isDeterministic(error: unknown): boolean {
   return error instanceof PostgresError && DETERMINISTIC_CLASSES.has(error.sqlstate.slice(0, 2));
 }
 
+const ROLLED_BACK: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
+
+/** Whether others were in the way (a deadlock, a lock not got in time): nothing was done, try at once again. */
+export function isRolledBack(error: unknown): boolean {
+  return error instanceof PostgresError && ROLLED_BACK.has(error.sqlstate);
+}
+
 function codeOf(error: unknown): ErrorCode {
   if (error instanceof ConnectionLostError) return "DATABASE_UNAVAILABLE";
   if (!(error instanceof PostgresError)) return "INTERNAL";

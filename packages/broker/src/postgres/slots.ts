@@ -90,7 +90,8 @@ export class Slots {
         }
         const session = this.take();
         if (!session) return false;
-        work(session)
+        // An async function, so that a throw before the first await is a rejection too, and the slot comes back.
+        (async () => work(session))()
           .then(resolve, reject)
           .finally(() => this.give(session));
         return true;
@@ -119,7 +120,9 @@ export class Slots {
       session = await this.#options.connect();
     } catch (error) {
       if (this.#stopped) return;
-      this.#options.log(`cannot connect to PostgreSQL: ${error instanceof Error ? error.message : String(error)}`);
+      this.#options.log(
+        `cannot connect to PostgreSQL: ${error instanceof Error ? error.message : String(error)}`,
+      );
       const pause = setTimeout(() => {
         this.#pauses.delete(pause);
         void this.#connect(Math.min(pauseMs * 2, PAUSE_MS_MAX));

@@ -164,7 +164,12 @@ export const renew: Statement<RenewRow> = {
 
 export interface TransactResult {
   readonly appended: readonly { lane: number; status: number; at: number; created: number }[];
-  readonly settled: readonly { status: number; committed: number | null; released: boolean; buried: number[] }[];
+  readonly settled: readonly {
+    status: number;
+    committed: number | null;
+    released: boolean;
+    buried: number[];
+  }[];
 }
 
 export const transact: Statement<TransactResult> = {
@@ -441,6 +446,13 @@ export const listDeadLetters: Statement<DeadLetterRow> = {
     failedAtUs: row.int8(9),
     total: row.int8(10),
   }),
+};
+
+export const notify: Statement<null> = {
+  name: "queen_notify",
+  text: "select pg_notify($1, $2)",
+  parameters: ["text", "text"],
+  read: () => null,
 };
 
 export const ping: Statement<number> = {

@@ -46,7 +46,12 @@ export function appendParameters(batches: readonly LaneBatch[]): unknown[] {
   ];
 }
 
-const NOTHING: Omit<AppendResult, "batch"> = { status: APPEND.appended, atOffset: 0, createdAtUs: 0, missed: [] };
+const NOTHING: Omit<AppendResult, "batch"> = {
+  status: APPEND.appended,
+  atOffset: 0,
+  createdAtUs: 0,
+  missed: [],
+};
 
 export const appendKind: BatchKind<Lane, AppendResult | AppendError> = {
   name: "push",
@@ -60,7 +65,11 @@ export const appendKind: BatchKind<Lane, AppendResult | AppendError> = {
     try {
       rows = await session.run(append, appendParameters(batches));
     } catch (error) {
-      return all.map((batch) => (batch.messages.length > 0 ? new AppendError(batch, batches.length === 1, error) : { batch, ...NOTHING }));
+      return all.map((batch) =>
+        batch.messages.length > 0
+          ? new AppendError(batch, batches.length === 1, error)
+          : { batch, ...NOTHING },
+      );
     }
     const results = new Map<LaneBatch, AppendResult>();
     const missed = new Map<number, AppendRow[]>();

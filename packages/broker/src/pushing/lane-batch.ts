@@ -68,7 +68,8 @@ export function takeLaneBatch(lane: Lane): LaneBatch {
 export function giveBackLaneBatch(batch: LaneBatch): void {
   const { lane } = batch;
   const twinsAfter = new Map<number, PendingMessage[]>();
-  for (const [message, index] of batch.twins) twinsAfter.set(index, [...(twinsAfter.get(index) ?? []), message]);
+  for (const [message, index] of batch.twins)
+    twinsAfter.set(index, [...(twinsAfter.get(index) ?? []), message]);
   const messages = batch.messages.flatMap((message, index) => [message, ...(twinsAfter.get(index) ?? [])]);
   lane.pending = [...messages, ...lane.pending];
   for (const message of messages) lane.pendingBytes += message.fragment.length;

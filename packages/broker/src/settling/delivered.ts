@@ -139,6 +139,10 @@ export class DeliveredLeases {
     if (!known?.includes(delivered)) return;
     this.#bytes -= delivered.bytes;
     if (known.length === 1) this.#byToken.delete(delivered.token);
-    else this.#byToken.set(delivered.token, known.filter((other) => other !== delivered));
+    else
+      this.#byToken.set(
+        delivered.token,
+        known.filter((other) => other !== delivered),
+      );
   }
 }

@@ -27,11 +27,13 @@ export const settleKind: BatchKind<Delivered, SettleResult> = {
   repeatable: true,
   weight: (delivered) => 1 + delivered.pending.length / 100,
   async run(session: Session, operations: readonly Delivered[]) {
-    const works = operations.map((delivered): Work => ({
-      delivered,
-      acks: [...delivered.pending], // more may come while the call is in flight
-      release: delivered.release,
-    }));
+    const works = operations.map(
+      (delivered): Work => ({
+        delivered,
+        acks: [...delivered.pending], // more may come while the call is in flight
+        release: delivered.release,
+      }),
+    );
     const results = new Map<Work, SettleResult>();
     const plain = works.filter(isPlain);
     if (plain.length > 0) {

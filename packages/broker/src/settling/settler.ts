@@ -33,7 +33,13 @@ export interface SettlerOptions {
   readonly settles: Batcher<Delivered, SettleResult>;
   readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
   /** The lane is free for the group; what is left may be delivered after a pause. */
-  readonly released: (lane: Lane, groupId: number, committed: number, pauseMs: number, servedHere: boolean) => void;
+  readonly released: (
+    lane: Lane,
+    groupId: number,
+    committed: number,
+    pauseMs: number,
+    servedHere: boolean,
+  ) => void;
   readonly now: () => number;
   readonly busyPauseMs: number;
   readonly patienceMs: number;
@@ -143,7 +149,11 @@ export class Settler {
     bytes.writeUInt32BE(key.high, 0);
     bytes.writeUInt32BE(key.low, 4);
     const rows = await this.#options.use((session) =>
-      session.run(statements.findMessages, [[lane.id], [bytes], [Math.max(0, committed - LOOK_BACK_MESSAGES)]]),
+      session.run(statements.findMessages, [
+        [lane.id],
+        [bytes],
+        [Math.max(0, committed - LOOK_BACK_MESSAGES)],
+      ]),
     );
     return rows.find((row) => transactionIdJson(row.fragment) === encodeString(transactionId))?.atOffset;
   }
@@ -192,8 +202,10 @@ export class Settler {
   settled(delivered: Delivered, result: SettleResult): void {
     const { lane } = delivered;
     const isDone = result.status === statements.SETTLE.done;
-    if (!isDone || result.released) this.#options.leases.remove(delivered);
-    if (isDone && result.released) {
+    // A call whose answer was lost is made again, and then finds its lease ended by itself.
+    const isOver = !isDone || result.released || result.committed >= delivered.to;
+    if (isOver) {
+      this.#options.leases.remove(delivered);
       const again = result.acks.some((ack) => ack.status === "failed" && !result.buried.includes(ack.offset));
       const pauseMs = again ? lane.queue.options.retryDelayMs : 0;
       this.#options.released(lane, delivered.groupId, result.committed, pauseMs, delivered.servedHere);
@@ -201,7 +213,11 @@ export class Settler {
     for (const ack of result.acks) {
       const success = isDone || (result.status === statements.SETTLE.stale && ack.offset < result.committed);
       const dlq = result.buried.includes(ack.offset);
-      const error = success ? null : result.status === statements.SETTLE.gone ? MESSAGE_NOT_FOUND : LEASE_LOST;
+      const error = success
+        ? null
+        : result.status === statements.SETTLE.gone
+          ? MESSAGE_NOT_FOUND
+          : LEASE_LOST;
       ack.decided({ success, error, released: isDone && result.released, dlq });
     }
   }

@@ -11,7 +11,7 @@ import type { AckItem } from "../operations/ack-body.ts";
 import { formatRanges, rangesOf } from "../operations/offset-ranges.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import type { TransactionBody } from "../operations/transaction-body.ts";
-import { classify, ConnectionLostError, PostgresError } from "../postgres/errors.ts";
+import { ConnectionLostError, classify, PostgresError } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import { type TransactResult, transact } from "../postgres/statements.ts";
 import { appendParameters } from "../pushing/append-kind.ts";
@@ -66,7 +66,9 @@ interface Push {
   readonly message: PendingMessage;
   readonly index: number;
   /** Where it is, once that is known. */
-  stored: { readonly status: "queued" | "duplicate"; readonly lane: Lane; readonly offset: number } | undefined;
+  stored:
+    | { readonly status: "queued" | "duplicate"; readonly lane: Lane; readonly offset: number }
+    | undefined;
 }
 
 interface LocatedAck {
@@ -104,7 +106,12 @@ export class Transactor {
       if (operation.type !== "push") continue;
       const { item } = operation;
       const index = pushes.length;
-      pushes.push({ item, index, message: new PendingMessage(owner, index, item, deadlineAtMs), stored: undefined });
+      pushes.push({
+        item,
+        index,
+        message: new PendingMessage(owner, index, item, deadlineAtMs),
+        stored: undefined,
+      });
     }
     const acks = await this.#locate(body);
     for (let attempt = 1; ; attempt++) {
@@ -112,16 +119,18 @@ export class Transactor {
         const settled = await this.#attempt(pushes, acks, body);
         return results(body, pushes, settled);
       } catch (error) {
-        if (attempt >= ATTEMPTS_MAX || this.#options.now() > deadlineAtMs) throw classify(error);
         if (!this.#mayRepeat(error, pushes)) throw error;
+        if (attempt >= ATTEMPTS_MAX || this.#options.now() > deadlineAtMs) throw givenUp(error);
       }
     }
   }
 
   #mayRepeat(error: unknown, pushes: readonly Push[]): boolean {
     if (error instanceof LaneGone) return true;
-    if (error instanceof PostgresError && error.sqlstate === COMPARE_AGAIN) return true;
-    if (error instanceof PostgresError && error.sqlstate === "QN409") throw new TransactionRefused(error.message);
+    if (isCompareAgain(error)) return true;
+    if (error instanceof PostgresError && error.sqlstate === "QN409") {
+      throw new TransactionRefused(`ACK operation failed: ${error.message}`);
+    }
     // Sent and not answered: the replay finds what was stored, or stores it now.
     return error instanceof ConnectionLostError && pushes.every((push) => push.stored === undefined);
   }
@@ -134,10 +143,13 @@ export class Transactor {
         if (operation.type !== "ack") return [];
         const { ack } = operation;
         const { status } = ack;
-        if (status === undefined) throw new TransactionRefused(`ACK operation failed: unknown status ${ack.statusText}`);
+        if (status === undefined)
+          throw new TransactionRefused(`ACK operation failed: unknown status ${ack.statusText}`);
         const partition = parsePartitionId(ack.partitionId);
         const leaseId =
-          ack.leaseId ?? leases.find(({ lease }) => partition !== undefined && lease!.partitions.includes(partition))?.leaseId;
+          ack.leaseId ??
+          leases.find(({ lease }) => partition !== undefined && lease!.partitions.includes(partition))
+            ?.leaseId;
         return this.#options.settler
           .locate({ ...ack, status, leaseId }, ack.group)
           .then((located): LocatedAck => {
@@ -165,11 +177,18 @@ export class Transactor {
       for (const lane of lanes) {
         const own = open.filter((push) => laneOf.get(push) === lane).map((push) => push.message);
         const left = await prepareMessages(lane, own, this.#options.windows);
-        if (lane.gone) throw new LaneGone(lane.name);
+        if (lane.gone) {
+          this.#options.directory.forget(lane);
+          for (const message of own) message.freshTo = -1;
+          throw new LaneGone(lane.name);
+        }
         const batch = left.length === 0 ? undefined : makeLaneBatch(lane, left);
         if (!batch) continue;
         if (batch.messages.length + batch.twins.size < left.length) {
-          throw new BrokerError("VALIDATION_FAILED", "The transaction is too large for one partition. Split it.");
+          throw new BrokerError(
+            "VALIDATION_FAILED",
+            "The transaction is too large for one partition. Split it.",
+          );
         }
         batches.push(batch);
       }
@@ -180,7 +199,8 @@ export class Transactor {
         this.#options.windows.drop(batch.lane);
         for (const message of batch.messages) {
           message.inWindow = false;
-          if (error instanceof ConnectionLostError) message.doubtFrom = Math.min(message.doubtFrom, doubtFrom);
+          if (error instanceof ConnectionLostError)
+            message.doubtFrom = Math.min(message.doubtFrom, doubtFrom);
         }
       }
       throw error;
@@ -216,7 +236,10 @@ export class Transactor {
       const acked = lease.partitions.filter((partition) =>
         acks.some((located) => parsePartitionId(located.ack.partitionId) === partition),
       );
-      return (acked.length > 0 ? acked : lease.partitions).map((partition) => ({ partition, token: lease.token }));
+      return (acked.length > 0 ? acked : lease.partitions).map((partition) => ({
+        partition,
+        token: lease.token,
+      }));
     });
     const result = await this.#options.transactions.submit([
       ...appendParameters(batches),
@@ -252,6 +275,17 @@ class LaneGone extends Error {
   override readonly name = "LaneGone";
 }
 
+const isCompareAgain = (error: unknown): boolean =>
+  error instanceof PostgresError && error.sqlstate === COMPARE_AGAIN;
+
+/** What the client is told after the last try. */
+function givenUp(error: unknown): BrokerError {
+  if (!(error instanceof LaneGone) && !isCompareAgain(error)) return classify(error);
+  return new BrokerError("OVERLOADED", "The transaction's partitions change all the time. Try again.", {
+    cause: error,
+  });
+}
+
 function settlement(delivered: Delivered, located: readonly LocatedAck[]) {
   const offsets = (status: AckStatus): number[] =>
     located.filter((each) => each.status === status).map((each) => each.at!.offset);
@@ -282,7 +316,11 @@ function settlement(delivered: Delivered, located: readonly LocatedAck[]) {
   return { delivered, located, acks, parameters };
 }
 
-function results(body: TransactionBody, pushes: readonly Push[], buried: ReadonlySet<AckItem>): TransactionResult[] {
+function results(
+  body: TransactionBody,
+  pushes: readonly Push[],
+  buried: ReadonlySet<AckItem>,
+): TransactionResult[] {
   const remaining = [...pushes];
   return body.operations.map((operation): TransactionResult => {
     if (operation.type === "ack") return { type: "ack", ack: operation.ack, dlq: buried.has(operation.ack) };

@@ -12,6 +12,13 @@ language plpgsql
 set search_path = queen, pg_temp
 as $$
 begin
+  -- A queue that is being deleted is waited for here, with nothing else in hand: its deletion goes on to
+  -- partitions and groups in an order of its own.
+  perform 1 from queen.queues q
+   where q.id in (select p.queue_id from queen.partitions p where p.id = any (p_partition))
+   order by q.id
+     for key share;
+
   insert into queen.partition_consumers (partition_id, group_id, committed)
   select p.id, g.id,
          case when g.subscription_from is null then p.start_offset

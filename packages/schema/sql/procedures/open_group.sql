@@ -24,10 +24,14 @@ begin
     return query select null::int8, null::int4;
     return;
   end if;
+  -- A queue that is being deleted is waited for; once it is gone, nothing is recorded and nothing returned.
   insert into queen.consumer_groups (queue_id, name, subscription_mode, subscription_from)
-  select v_queue, p_group, p_mode,
+  select q.id, p_group, p_mode,
          case p_mode when 'new' then clock_timestamp() when 'timestamp' then p_from end
-   where not exists (select 1 from queen.consumer_groups g where g.queue_id = v_queue and g.name = p_group)
+    from queen.queues q
+   where q.id = v_queue
+     and not exists (select 1 from queen.consumer_groups g where g.queue_id = v_queue and g.name = p_group)
+     for key share of q
   on conflict do nothing;
   return query select v_queue, g.id from queen.consumer_groups g where g.queue_id = v_queue and g.name = p_group;
 end

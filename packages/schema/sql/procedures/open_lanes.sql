@@ -24,13 +24,15 @@ begin
      order by n.name
     on conflict do nothing;
 
+    -- A queue that is being deleted is waited for; its lanes then come back as missing.
     insert into queen.partitions (queue_id, name)
-    select n.queue_id, n.name
-      from (select distinct q.id as queue_id, l.partition_name as name
-              from unnest(p_queues, p_partitions) as l (queue_name, partition_name)
-              join queen.queues q on q.name = l.queue_name) n
-     where not exists (select 1 from queen.partitions p where p.queue_id = n.queue_id and p.name = n.name)
-     order by n.queue_id, n.name
+    select q.id, n.name
+      from (select distinct l.queue_name, l.name
+              from unnest(p_queues, p_partitions) as l (queue_name, name)) n
+      join queen.queues q on q.name = n.queue_name
+     where not exists (select 1 from queen.partitions p where p.queue_id = q.id and p.name = n.name)
+     order by q.id, n.name
+       for key share of q
     on conflict do nothing;
   end if;
 

@@ -1,0 +1,50 @@
+/** Makes groups' cursors on lanes they meet for the first time, many in one call. */
+import type { Session } from "../postgres/session.ts";
+import { openCursors } from "../postgres/statements.ts";
+import type { GroupLane } from "./group.ts";
+
+interface Opening {
+  readonly groupLane: GroupLane;
+  readonly resolve: (isThere: boolean) => void;
+  readonly reject: (error: Error) => void;
+}
+
+const OPENED_AT_ONCE_MAX = 1_000;
+
+export class CursorOpener {
+  readonly #use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+  #openings: Opening[] = [];
+  #isOpening = false;
+
+  constructor(use: <T>(work: (session: Session) => Promise<T>) => Promise<T>) {
+    this.#use = use;
+  }
+
+  /** False: the partition or the group is gone. */
+  open(groupLane: GroupLane): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      this.#openings.push({ groupLane, resolve, reject });
+      if (this.#isOpening) return;
+      this.#isOpening = true;
+      setImmediate(() => void this.#openAll());
+    });
+  }
+
+  async #openAll(): Promise<void> {
+    while (this.#openings.length > 0) {
+      const batch = this.#openings.splice(0, OPENED_AT_ONCE_MAX);
+      try {
+        const rows = await this.#use((session) =>
+          session.run(openCursors, [
+            batch.map(({ groupLane }) => groupLane.lane.id),
+            batch.map(({ groupLane }) => groupLane.group.id ?? 0),
+          ]),
+        );
+        for (const row of rows) batch[row.cursor]!.resolve(row.status === 0);
+      } catch (error) {
+        for (const opening of batch) opening.reject(error as Error);
+      }
+    }
+    this.#isOpening = false;
+  }
+}
