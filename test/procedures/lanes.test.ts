@@ -370,7 +370,7 @@ test("cursors are opened by whoever comes first, and keep their place", async ()
   ]);
   assert.deepEqual(
     rows.map((row) => row.status),
-    [1, 1, 0],
+    [2, 1, 0],
     "a group of another queue, a partition that is not there",
   );
 });

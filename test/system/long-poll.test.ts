@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { get } from "node:http";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type BrokerProcess, startBrokerProcess } from "../support/broker.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { HttpClient, type PopAnswer, type PopQuery, type PushItem } from "../support/http.ts";
@@ -250,6 +251,34 @@ for (const bus of ["on", "off"] as const) {
       });
     }
 
+    test("a client that hangs up before its queues were found leaves no lease", async () => {
+      const namespace = newQueue();
+      const queue = `${namespace}.q`;
+      await one.push([item(queue, 1)]);
+      const blocker = await database.client();
+      await blocker.query("begin; lock table queen.queues in access exclusive mode");
+      try {
+        const abort = new AbortController();
+        one
+          .request("GET", `/api/v1/pop?namespace=${namespace}`, undefined, { signal: abort.signal })
+          .catch(() => undefined);
+        await until("a call waits for the lock", async () => {
+          const rows = await database.query(
+            `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          );
+          return rows.length > 0;
+        });
+        abort.abort();
+        await until("the broker saw the client go", async () => {
+          return (await one.request("GET", "/metrics")).json.requests.active === 1; // this one
+        });
+      } finally {
+        await blocker.query("rollback");
+      }
+      assert.deepEqual(values(await one.pop(queue, { wait: true, timeout: LONG_MS })), [1]);
+      await until("no pop is left", async () => (await popsOf(one)).live === 0);
+    });
+
     test("a client that hangs up during the answer gives the lease back, and nothing counts", async () => {
       const queue = newQueue();
       await one.push([item(queue, "x".repeat(20 * 1024 * 1024))]);
@@ -353,6 +382,19 @@ for (const bus of ["on", "off"] as const) {
           assert.deepEqual(values(await waiter.answer), [2]);
         });
 
+        test(`${what} that does not wait finds what an ack elsewhere made free, in its time`, async () => {
+          const [holder, at] = await waiting();
+          const queue = newQueue();
+          await holder.push([item(queue, 1), item(queue, 2)]);
+          const held = await at.pop(queue);
+          await holder.ackMessages(held.messages);
+          const found = await until("the rest is found", async () => {
+            const answer = await at.pop(queue, query);
+            return answer.messages.length > 0 ? answer : undefined;
+          });
+          assert.deepEqual(values(found), [2]);
+        });
+
         test(`${what} is woken by a lease that runs out`, async () => {
           const [holder, at] = await waiting();
           const queue = newQueue();
@@ -396,6 +438,44 @@ for (const bus of ["on", "off"] as const) {
   });
 }
 
+/**
+ * Hints are kept for a minute, and a broker that did not look for half of that may have missed some. So long
+ * a silence begins with this file's first test and ends with its last.
+ */
+const SILENCE_MS = 31_000;
+// A broker goes on looking for a while after somebody worked there.
+const ACTIVE_MS = 5_000;
+let silence: Promise<{ here: HttpClient; there: HttpClient; sinceMs: number }>;
+const silenceEnds: (() => Promise<unknown>)[] = [];
+
+async function beginSilence(): Promise<{ here: HttpClient; there: HttpClient; sinceMs: number }> {
+  const database = await createDatabase();
+  silenceEnds.unshift(() => database.drop());
+  const start = async (): Promise<HttpClient> => {
+    const env = { NUM_WORKERS: "1", QUEEN_BUS: "off" };
+    const broker = await startBrokerProcess({ databaseUrl: database.url, env });
+    const client = new HttpClient(broker.url);
+    silenceEnds.unshift(() => broker.stop());
+    silenceEnds.unshift(async () => client.close());
+    return client;
+  };
+  const [here, there] = [await start(), await start()];
+  await there.push([item("known", 0), item("unknown", 0)]);
+  await here.ackMessages((await here.pop("known")).messages);
+  assert.equal((await here.pop("known")).status, 204);
+  return { here, there, sinceMs: performance.now() + ACTIVE_MS };
+}
+
+before(() => {
+  silence = beginSilence();
+  silence.catch(() => undefined); // the test that awaits it tells
+});
+
+after(async () => {
+  await silence.catch(() => undefined);
+  for (const end of silenceEnds) await end();
+});
+
 describe("an idle broker", () => {
   let database: TestDatabase;
   let proxy: PostgresProxy;
@@ -437,6 +517,12 @@ describe("an idle broker", () => {
     test(`with 1,000 parked pops on ${what} sends fewer than 5 statements a second`, async () => {
       if (exists) for (let n = 0; n < 100; n++) await client.configure(`${prefix}${n}`);
       await parkThousand(prefix, parked);
+      if (exists) {
+        await until(
+          "every group has had its first look",
+          () => (proxy.counts.get("queen_scan_ready") ?? 0) >= 100,
+        );
+      }
       const rounds = 5;
       const looks = (): number => proxy.counts.get("queen_read_hints") ?? 0;
       // From one look to the fifth after it: the rhythm of the broker, not of this machine.
@@ -513,6 +599,34 @@ describe("a wildcard pop over 100,000 partitions", () => {
   });
 });
 
+test("what a pop learns of a lane counts from then on, whatever was believed before", {
+  timeout: 30_000,
+}, async () => {
+  const database = await createDatabase();
+  const env = { NUM_WORKERS: "1", QUEEN_BUS: "off", ...NEVER_LOOKS };
+  const brokers = await Promise.all([0, 1].map(() => startBrokerProcess({ databaseUrl: database.url, env })));
+  const [here, there] = brokers.map((broker) => new HttpClient(broker.url)) as [HttpClient, HttpClient];
+  try {
+    await there.push([item("q", 1)]);
+    const held = await there.pop("q");
+    assert.equal((await here.pop("q", { partition: "Default" })).emptyReason, "lease_held");
+    await there.ackMessages(held.messages);
+    // It is free and empty, not leased for minutes.
+    const empty = await Promise.all([1, 2, 3].map(() => here.pop("q", { partition: "Default" })));
+    assert.deepEqual(
+      empty.map((answer) => answer.emptyReason),
+      Array(3).fill("no_available_partition"),
+    );
+    await here.push([item("q", 2)]);
+    assert.deepEqual(values(await here.pop("q")), [2]);
+  } finally {
+    here.close();
+    there.close();
+    await Promise.all(brokers.map((broker) => broker.stop()));
+    await database.drop();
+  }
+});
+
 /** The rows of queen.partitions read so far, once all sessions have told the server of theirs. */
 async function settledRows(database: TestDatabase): Promise<number> {
   let last = -1;
@@ -544,3 +658,13 @@ async function connectToBoth(
       : undefined;
   });
 }
+
+test("a broker that was silent for long answers its first pops with what happened meanwhile", async () => {
+  const { here, there, sinceMs } = await silence;
+  await sleep(Math.max(0, sinceMs + SILENCE_MS - performance.now()));
+  await there.push([item("known", 1), item("known", 2, "new")]);
+  const known = await here.pop("known", { partitions: 2, batch: 10 });
+  const more = known.messages.length === 2 ? [] : values(await here.pop("known"));
+  assert.deepEqual([...values(known), ...more].sort(), [1, 2]);
+  assert.deepEqual(values(await here.pop("unknown")), [0]);
+});

@@ -8,9 +8,13 @@ import { performance } from "node:perf_hooks";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
 import type { Config } from "./config.ts";
+import { ConsumerGroups } from "./control/consumer-groups.ts";
+import { DeadLetters } from "./control/dead-letters.ts";
 import { Queues } from "./control/queues.ts";
 import { Admin } from "./http/admin.ts";
+import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane } from "./http/data-plane.ts";
+import { DeadLetterRoutes } from "./http/dead-letters.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
 import { Directory } from "./lanes/directory.ts";
@@ -58,6 +62,8 @@ const DATABASE_PATIENCE_MS = 2_000;
 const SECONDARY_ATTEMPTS_MAX = 3;
 const DELIVERED_BYTES_MAX = 64 * 1024 * 1024;
 const LANES_MAX = 1_000_000;
+// Others are told at once of so many lanes that an operator moved; they find the rest by looking.
+const LANES_TOLD_MAX = 1_000;
 const MEGABYTE = 1024 * 1024;
 
 type Kind = "push" | "pop" | "ack" | "transaction";
@@ -131,7 +137,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 
   const complain = (event: string, error: unknown): void => log.warn({ error }, event);
   const directory = new Directory(use, { lanesMax: LANES_MAX, now });
-  const cache = new SegmentCache(config.segmentCacheMb * MEGABYTE);
+  const cache = new SegmentCache(config.segmentCacheMb * MEGABYTE, () => hints.isCurrent);
+  const rewritten = (partition: number): void => {
+    const lane = directory.laneById(partition);
+    if (lane) cache.invalidate(lane);
+  };
   const windows = new WindowStore(use, config.dedupMemoryMb * MEGABYTE);
   const leases = new DeliveredLeases(DELIVERED_BYTES_MAX);
 
@@ -141,20 +151,21 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const renews = batcher(renewKind, slots.ack);
   const transactions = batcher(transactKind, slots.transaction);
 
+  const appendedElsewhere = (partition: number, queue: number, nextOffset: number): void => {
+    const lane = directory.laneById(partition);
+    if (lane) {
+      lane.nextOffset = Math.max(lane.nextOffset, nextOffset);
+      popper.hint(lane);
+    } else if (popper.queueIds.includes(queue))
+      hints.look().catch((error) => complain("hints.failed", error));
+  };
   const bus = new Bus({
     id: randomUUID(),
     connect: () => connect("bus"),
     now,
     log: (level, message) => log[level]({ message }, "bus"),
     listener: {
-      appended: (partition, queue, nextOffset) => {
-        const lane = directory.laneById(partition);
-        if (lane) {
-          lane.nextOffset = Math.max(lane.nextOffset, nextOffset);
-          popper.hint(lane);
-        } else if (popper.queueIds.includes(queue))
-          hints.look().catch((error) => complain("hints.failed", error));
-      },
+      appended: (partition, queue, nextOffset) => appendedElsewhere(partition, queue, nextOffset),
       released: (partition) => {
         const lane = directory.laneById(partition);
         if (lane) popper.hint(lane, true);
@@ -162,6 +173,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       queuesChanged: (ids) => {
         hints.queuesChanged(ids).catch((error) => complain("hints.failed", error));
       },
+      rewritten: (partitions) => partitions.forEach(rewritten),
       reconnected: () => {
         hints.look().catch((error) => complain("hints.failed", error));
       },
@@ -169,7 +181,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   });
 
   const hints = new HintReader(
-    { directory, use, intervalMs: config.popScanIntervalMs, now, log: complain },
+    { directory, use, rewritten, intervalMs: config.popScanIntervalMs, now, log: complain },
     () => popper,
   );
   const watermarks = new Watermarks(use, now, complain);
@@ -252,6 +264,28 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     patienceMs: LANE_PATIENCE_MS,
   });
 
+  const readTimestamp = async (text: string): Promise<string | undefined> => {
+    try {
+      return (await use((session) => session.run(statements.readTimestamp, [text])))[0];
+    } catch (error) {
+      if (isDeterministic(error)) return undefined;
+      throw error;
+    }
+  };
+  const groups = new ConsumerGroups({
+    use,
+    moved: (queue, group, ready) => {
+      popper.moved(queue, group);
+      for (const partition of ready.slice(0, LANES_TOLD_MAX)) bus.released(partition);
+    },
+  });
+  const letters = new DeadLetters({
+    use,
+    appended: (partition, queue, nextOffset) => {
+      appendedElsewhere(partition, queue, nextOffset); // by the database, not by this worker's pusher
+      bus.appended(partition, queue, nextOffset);
+    },
+  });
   const queues = new Queues({ use, directory, changed: (ids) => hints.queuesChanged(ids) });
 
   const batchers = {
@@ -271,15 +305,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       for (const each of taken) leases.add(deliveredOf(each, token));
     },
     giveBack,
-    queuesOf: (namespace, task) => queues.of(namespace, task),
-    readTimestamp: async (text) => {
-      try {
-        return (await use((session) => session.run(statements.readTimestamp, [text])))[0];
-      } catch (error) {
-        if (isDeterministic(error)) return undefined;
-        throw error;
-      }
+    finishGone: async (taken, token) => {
+      await Promise.all(taken.map((each) => settler.finishGone(deliveredOf(each, token)))).catch((error) =>
+        complain("lease.gone_not_finished", error),
+      );
     },
+    queuesOf: (namespace, task) => queues.of(namespace, task),
+    readTimestamp,
     newTransactionId: randomUUID,
     popDefaults: {
       timeoutMs: config.popTimeoutMsDefault,
@@ -354,7 +386,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   };
 
   const server = new HttpServer({
-    routes: routes(dataPlane, admin),
+    routes: routes({
+      data: dataPlane,
+      admin,
+      groups: new ConsumerGroupRoutes(groups, readTimestamp),
+      letters: new DeadLetterRoutes(letters, readTimestamp),
+    }),
     bodyBytesMax: config.bodyBytesMax,
     classify,
     log,

@@ -5,6 +5,7 @@
  *   message    pppppppp-pppp-8001-8000-oooooooooooo     partition, offset
  *   partition  pppppppp-pppp-8002-8000-000000000000     partition
  *   queue      qqqqqqqq-qqqq-8003-8000-000000000000     queue
+ *   letter     dddddddd-dddd-8004-8000-000000000000     dead letter
  *   lease      pppppppp-pppp-8ttt-8ttt-ttttttt00000     first partition, token (52 bits), then the
  *              distances to the further partitions in base 36: «<uuid>.1.a.3»
  *
@@ -23,6 +24,28 @@ export const messageId = (partition: number, offset: number): string =>
   messageIdPrefix(partition) + hex12(offset);
 export const partitionId = (partition: number): string => `${head(partition)}-8002-8000-000000000000`;
 export const queueId = (queue: number): string => `${head(queue)}-8003-8000-000000000000`;
+
+export const deadLetterId = (letter: number): string => `${head(letter)}-8004-8000-000000000000`;
+
+const LETTER_ID = /^([0-9a-f]{8})-([0-9a-f]{4})-8004-8000-0{12}$/i;
+
+/** The dead letter that an id names; undefined for any other text. */
+export function parseDeadLetterId(text: string): number | undefined {
+  const match = LETTER_ID.exec(text);
+  return match ? Number.parseInt(match[1]! + match[2]!, 16) : undefined;
+}
+
+const MESSAGE_ID = /^([0-9a-f]{8})-([0-9a-f]{4})-8001-8000-([0-9a-f]{12})$/i;
+
+/** The partition and the offset that a message id names; undefined for any other text. */
+export function parseMessageId(text: string): { partition: number; offset: number } | undefined {
+  const match = MESSAGE_ID.exec(text);
+  if (!match) return undefined;
+  return {
+    partition: Number.parseInt(match[1]! + match[2]!, 16),
+    offset: Number.parseInt(match[3]!, 16),
+  };
+}
 
 const NUMBER_ID = /^([0-9a-f]{8})-([0-9a-f]{4})-8002-8000-0{12}$/i;
 

@@ -2,7 +2,8 @@
  * The bus carries hints between workers and brokers through PostgreSQL's LISTEN/NOTIFY, on a connection of
  * its own. Everything is correct without it, only slower: whoever misses a hint finds it by looking.
  *
- *   { from, lanes?: [[partition, queue, next offset], …], released?: [partition, …], queues?: [id, …], hello?, here? }
+ *   { from, lanes?: [[partition, queue, next offset], …], released?: [partition, …], queues?: [id, …],
+ *     rewritten?: [partition, …], hello?, here? }
  *
  * Hints gather while a notification is under way and go together in the next. Nothing is sent while nobody
  * else listens: workers say hello when they come and `here` every few seconds. A worker also hears itself; if
@@ -15,6 +16,8 @@ export interface BusListener {
   appended(partition: number, queue: number, nextOffset: number): void;
   released(partition: number): void;
   queuesChanged(ids: readonly number[]): void;
+  /** Segments of these lanes were written anew. */
+  rewritten(partitions: readonly number[]): void;
   /** Notifications may have been missed. */
   reconnected(): void;
 }
@@ -32,6 +35,7 @@ interface BusMessage {
   readonly lanes?: readonly (readonly [number, number, number])[];
   readonly released?: readonly number[];
   readonly queues?: readonly number[];
+  readonly rewritten?: readonly number[];
   readonly hello?: boolean;
 }
 
@@ -163,6 +167,7 @@ export class Bus {
     for (const lane of message.lanes ?? []) listener.appended(...lane);
     for (const partition of message.released ?? []) listener.released(partition);
     if (message.queues) listener.queuesChanged(message.queues);
+    if (message.rewritten) listener.rewritten(message.rewritten);
   }
 
   #flush(): void {

@@ -4,8 +4,6 @@ import type { ParsedOptions } from "../operations/queue-options.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 
-export type { DeadLetterRow } from "../postgres/statements.ts";
-
 export interface QueueSettings {
   readonly name: string;
   /** Null: not named. */
@@ -22,13 +20,6 @@ export interface ConfiguredQueue {
   readonly task: string;
   readonly partition: number;
   readonly row: Readonly<Record<string, unknown>>;
-}
-
-export interface DeadLetterFilter {
-  /** "" is any. */
-  readonly queue: string;
-  readonly consumerGroup: string;
-  readonly partition: string;
 }
 
 export interface QueuesOptions {
@@ -69,27 +60,6 @@ export class Queues {
     const queue = directory.queue(name);
     if (queue) await directory.refresh([queue.id]);
     return existed!;
-  }
-
-  async deadLetters(
-    filter: DeadLetterFilter,
-    limit: number,
-    offset: number,
-  ): Promise<{ letters: statements.DeadLetterRow[]; total: number }> {
-    const list = (rows: number, from: number): Promise<statements.DeadLetterRow[]> =>
-      this.#options.use((session) =>
-        session.run(statements.listDeadLetters, [
-          filter.queue,
-          filter.consumerGroup,
-          filter.partition,
-          rows,
-          from,
-        ]),
-      );
-    const letters = await list(limit, offset);
-    // A page beyond the last has no row that says how many there are.
-    const counted = letters.length === 0 && offset > 0 ? await list(1, 0) : letters;
-    return { letters, total: counted[0]?.total ?? 0 };
   }
 
   /** The names of the queues of a namespace and a task ("" is any), the most urgent first. */

@@ -1,11 +1,9 @@
-/** The handlers of the control plane: configure, delete, dead letters, health, metrics. */
-import { BrokerError, messageId, partitionId, queueId } from "@queen/protocol";
-import type { DeadLetterRow, Queues } from "../control/queues.ts";
-import { encodeString } from "../operations/json-scanner.ts";
+/** The handlers of queues and of the broker's own state: configure, delete, health, metrics. */
+import { BrokerError, partitionId, queueId } from "@queen/protocol";
+import type { Queues } from "../control/queues.ts";
 import { checkName } from "../operations/names.ts";
 import { parseQueueOptions, showQueueOptions } from "../operations/queue-options.ts";
-import { isoMilliseconds } from "../operations/timestamp.ts";
-import { clamp, integer } from "./parameters.ts";
+import { json } from "./answers.ts";
 import type { Answer, Request } from "./server.ts";
 
 export interface AdminOptions {
@@ -15,14 +13,6 @@ export interface AdminOptions {
   readonly workerIndex: number;
   readonly version: string;
 }
-
-const DEAD_LETTERS_PER_PAGE_MAX = 1_000;
-
-const json = (status: number, value: unknown): Answer => ({
-  status,
-  body: JSON.stringify(value),
-  isText: true,
-});
 
 export class Admin {
   readonly #options: AdminOptions;
@@ -66,23 +56,6 @@ export class Admin {
     return json(200, { deleted: true, queue: name, existed: await this.#options.queues.delete(name) });
   }
 
-  async deadLetters(request: Request): Promise<Answer> {
-    const { query } = request;
-    const limit = clamp(integer(query, "limit", 100), 1, DEAD_LETTERS_PER_PAGE_MAX);
-    const offset = Math.max(0, integer(query, "offset", 0));
-    const filter = (name: string): string => query.get(name) ?? "";
-    const { letters, total } = await this.#options.queues.deadLetters(
-      { queue: filter("queue"), consumerGroup: filter("consumerGroup"), partition: filter("partition") },
-      limit,
-      offset,
-    );
-    const messages = letters.map(showDeadLetter).join(",");
-    return {
-      status: 200,
-      body: `{"messages":[${messages}],"total":${total},"pagination":{"limit":${limit},"offset":${offset}}}`,
-    };
-  }
-
   async health(): Promise<Answer> {
     const { isReady, queues, workerIndex, version } = this.#options;
     const isConnected = isReady() && (await queues.ping());
@@ -107,17 +80,6 @@ export class Admin {
   metrics(): Answer {
     return json(200, this.#options.metrics());
   }
-}
-
-/** As bytes, one per character: the payload is what the producer sent. */
-function showDeadLetter(letter: DeadLetterRow): string {
-  return (
-    `{"id":"${messageId(letter.partitionId, letter.offset)}",${letter.fragment},` +
-    `"partitionId":"${partitionId(letter.partitionId)}","queue":${encodeString(letter.queue)},` +
-    `"partition":${encodeString(letter.partition)},"consumerGroup":${encodeString(letter.consumerGroup)},` +
-    `"errorMessage":${encodeString(letter.errorMessage)},"retryCount":${letter.retryCount},` +
-    `"createdAt":"${isoMilliseconds(letter.createdAtUs)}","failedAt":"${isoMilliseconds(letter.failedAtUs)}"}`
-  );
 }
 
 function optionalName(value: unknown, field: string): string | null {

@@ -1,5 +1,5 @@
 /** The handlers of the data plane: push, pop, ack, lease, transaction. Each builds its answer's bytes itself. */
-import { BrokerError, offsetSuffix } from "@queen/protocol";
+import { BrokerError, offsetSuffix, QUEUE_MODE_GROUP } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
 import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
 import { encodeString } from "../operations/json-scanner.ts";
@@ -27,6 +27,8 @@ export interface DataPlaneOptions {
   /** A pop's messages are on their way to a client, under a lease. */
   readonly delivered: (taken: readonly Taken[], token: number) => void;
   readonly giveBack: (taken: readonly Taken[], token: number) => void;
+  /** Some of what was leased holds no message any more; never rejects. */
+  readonly finishGone: (taken: readonly Taken[], token: number) => Promise<void>;
   /** The queues of a namespace and a task, the most urgent first. */
   readonly queuesOf: (namespace: string, task: string) => Promise<string[]>;
   /** The time that a text means, as PostgreSQL writes it; undefined: it means none. */
@@ -42,6 +44,8 @@ export interface DataPlaneOptions {
 }
 
 const QUEUES_PER_POP_MAX = 200;
+// A pop that meets only deleted messages goes on so often before it is answered as empty.
+const POP_ROUNDS_MAX = 1_000;
 
 export class DataPlane {
   readonly #options: DataPlaneOptions;
@@ -113,25 +117,44 @@ export class DataPlane {
       waitMs,
       subscription,
     });
-    let outcome: PopOutcome = { status: "empty", reason: "no_available_partition" };
-    if (queues.length === 1) outcome = await this.#popOnce(request, [wanted(queues[0]!, parameters.waitMs)]);
-    else {
-      // The most urgent queue that has something; if none has, whichever gets something first.
-      for (const queue of queues) {
-        outcome = await this.#popOnce(request, [wanted(queue, 0)]);
-        if (outcome.status === "messages") break;
+    const leftMs = (): number =>
+      parameters.waitMs > 0 ? Math.max(1, parameters.waitMs - (now() - startedAtMs)) : 0;
+    for (let round = 1; ; round++) {
+      const outcome = await this.#popFirst(request, queues, wanted, leftMs);
+      const answer = this.#popAnswer(request, outcome, parameters);
+      if (outcome.status === "messages" && answer.gone > 0 && !parameters.autoAck) {
+        const finished = this.#options.finishGone(outcome.taken, outcome.token);
+        if (answer.messages === 0) await finished;
       }
-      if (outcome.status === "empty" && parameters.waitMs > 0 && queues.length > 0) {
-        const leftMs = Math.max(1, parameters.waitMs - (now() - startedAtMs));
-        outcome = await this.#popOnce(
-          request,
-          queues.map((queue) => wanted(queue, leftMs)),
-        );
+      if (outcome.status === "empty" || answer.messages > 0 || round >= POP_ROUNDS_MAX) {
+        statistics.pop.answered(answer.messages, now() - startedAtMs);
+        return answer.messages > 0 || outcome.status === "empty"
+          ? answer
+          : emptyAnswer("no_available_partition");
       }
+      // Everything it got had been deleted: it goes on behind that.
     }
-    const answer = this.#popAnswer(request, outcome, parameters);
-    statistics.pop.answered(answer.messages, now() - startedAtMs);
-    return answer;
+  }
+
+  /** The most urgent queue that has something; if none has, whichever gets something first. */
+  async #popFirst(
+    request: Request,
+    queues: readonly string[],
+    wanted: (queue: string, waitMs: number) => PopRequest,
+    leftMs: () => number,
+  ): Promise<PopOutcome> {
+    if (queues.length === 1) return this.#popOnce(request, [wanted(queues[0]!, leftMs())]);
+    let outcome: PopOutcome = { status: "empty", reason: "no_available_partition" };
+    for (const queue of queues) {
+      outcome = await this.#popOnce(request, [wanted(queue, 0)]);
+      if (outcome.status === "messages") return outcome;
+    }
+    const waitMs = leftMs();
+    if (waitMs === 0 || queues.length === 0) return outcome;
+    return this.#popOnce(
+      request,
+      queues.map((queue) => wanted(queue, waitMs)),
+    );
   }
 
   /** Starts these pops; the first that gets messages wins, the others are called off. */
@@ -170,8 +193,8 @@ export class DataPlane {
     request: Request,
     outcome: PopOutcome,
     { autoAck }: PopParameters,
-  ): Answer & { readonly messages: number } {
-    if (outcome.status === "empty") return { ...emptyAnswer(outcome.reason), messages: 0 };
+  ): Answer & { readonly messages: number; readonly gone: number } {
+    if (outcome.status === "empty") return { ...emptyAnswer(outcome.reason), messages: 0, gone: 0 };
     const { taken, token, group } = outcome;
     const { delivered, giveBack } = this.#options;
     const answer = popAnswer(
@@ -191,13 +214,14 @@ export class DataPlane {
     );
     if (!autoAck) {
       delivered(taken, token);
-      request.onHangUp(() => giveBack(taken, token));
+      if (answer.messages > 0) request.onHangUp(() => giveBack(taken, token));
     }
-    return { status: 200, body: answer.body, messages: answer.messages };
+    return { status: 200, ...answer };
   }
 
   async #subscription(parameters: PopParameters): Promise<Subscription> {
     const { subscriptionMode: mode, subscriptionFrom: from } = parameters;
+    if (parameters.group === QUEUE_MODE_GROUP) return { mode: "all", from: null }; // only named groups subscribe
     if (from === "now") return { mode: "new", from: null };
     if (from !== "") {
       const time = await this.#options.readTimestamp(from);
@@ -225,6 +249,7 @@ export class DataPlane {
   async #ack(items: readonly AckItem[]): Promise<Answer> {
     const { settler, statistics, now } = this.#options;
     const startedAtMs = now();
+    await settler.learn(items);
     const results = await Promise.all(
       items.map((item) =>
         item.status === undefined

@@ -1,9 +1,20 @@
 /** Every route, in one list. */
 import type { Admin } from "./admin.ts";
+import type { ConsumerGroupRoutes } from "./consumer-groups.ts";
 import type { DataPlane } from "./data-plane.ts";
+import type { DeadLetterRoutes } from "./dead-letters.ts";
 import type { Route } from "./server.ts";
 
-export function routes(data: DataPlane, admin: Admin): Route[] {
+export interface Handlers {
+  readonly data: DataPlane;
+  readonly admin: Admin;
+  readonly groups: ConsumerGroupRoutes;
+  readonly letters: DeadLetterRoutes;
+}
+
+const GROUPS = "/api/v1/consumer-groups";
+
+export function routes({ data, admin, groups, letters }: Handlers): Route[] {
   return [
     { method: "POST", path: "/api/v1/push", handle: (request) => data.push(request) },
     { method: "GET", path: "/api/v1/pop", handle: (request) => data.popAny(request) },
@@ -23,7 +34,29 @@ export function routes(data: DataPlane, admin: Admin): Route[] {
       path: "/api/v1/resources/queues/:queue",
       handle: (request) => admin.deleteQueue(request),
     },
-    { method: "GET", path: "/api/v1/dlq", handle: (request) => admin.deadLetters(request) },
+    { method: "GET", path: "/api/v1/dlq", handle: (request) => letters.list(request) },
+    { method: "POST", path: "/api/v1/dlq/requeue", handle: (request) => letters.requeue(request) },
+    { method: "POST", path: "/api/v1/dlq/purge", handle: (request) => letters.purge(request) },
+    { method: "GET", path: GROUPS, handle: (request) => groups.list(request) },
+    { method: "GET", path: `${GROUPS}/lagging`, handle: (request) => groups.lagging(request) },
+    { method: "GET", path: `${GROUPS}/:group`, handle: (request) => groups.detail(request) },
+    { method: "DELETE", path: `${GROUPS}/:group`, handle: (request) => groups.delete(request) },
+    { method: "POST", path: `${GROUPS}/:group/subscription`, handle: (request) => groups.subscribe(request) },
+    {
+      method: "DELETE",
+      path: `${GROUPS}/:group/queues/:queue`,
+      handle: (request) => groups.deleteInQueue(request),
+    },
+    {
+      method: "POST",
+      path: `${GROUPS}/:group/queues/:queue/seek`,
+      handle: (request) => groups.seekQueue(request),
+    },
+    {
+      method: "POST",
+      path: `${GROUPS}/:group/queues/:queue/partitions/:partition/seek`,
+      handle: (request) => groups.seekPartition(request),
+    },
     { method: "GET", path: "/health", handle: () => admin.health() },
     { method: "GET", path: "/livez", handle: () => admin.alive() },
     { method: "GET", path: "/readyz", handle: () => admin.ready() },

@@ -60,6 +60,8 @@ const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 // Longer than the 60 s after which common load balancers drop idle connections.
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+// So much of a body above the limit is read, to tell its client about the limit.
+const DROPPED_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_AFTER_S = "1";
 
 interface Compiled {
@@ -207,17 +209,21 @@ export class HttpServer {
         `The body is larger than ${bodyBytesMax} bytes (QUEEN_MAX_BODY_BYTES).`,
       );
     return new Promise((resolve, reject) => {
-      if (Number(incoming.headers["content-length"] ?? 0) > bodyBytesMax) {
-        incoming.resume();
-        reject(tooLarge());
-        return;
-      }
-      const chunks: Buffer[] = [];
+      let chunks: Buffer[] = [];
       let bytes = 0;
+      let isTooLarge = Number(incoming.headers["content-length"] ?? 0) > bodyBytesMax;
+      if (isTooLarge) reject(tooLarge());
       incoming.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > bodyBytesMax) reject(tooLarge());
-        else chunks.push(chunk);
+        if (!isTooLarge && bytes <= bodyBytesMax) {
+          chunks.push(chunk);
+          return;
+        }
+        isTooLarge = true;
+        chunks = [];
+        reject(tooLarge());
+        // The rest is read and dropped: a client whose connection breaks while it writes never sees the answer.
+        if (bytes > bodyBytesMax + DROPPED_BYTES_MAX) incoming.destroy();
       });
       incoming.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
       incoming.on("error", reject);
@@ -255,7 +261,6 @@ export class HttpServer {
     const headers: Record<string, string> = {};
     if (status === 503) headers["Retry-After"] = RETRY_AFTER_S;
     if (error instanceof MethodNotAllowed) headers.Allow = error.allowed.join(", ");
-    if (status === 413) headers.Connection = "close";
     return { status, body: JSON.stringify({ error: message, code }), isText: true, headers };
   }
 }

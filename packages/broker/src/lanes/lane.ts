@@ -84,6 +84,8 @@ export class Lane {
   /** Neighbouring segments, the newest last. */
   cached: Segment[] = [];
   cachedBytes = 0;
+  /** How often segments were found to be written anew. */
+  rewrites = 0;
   /** The partition was deleted; its name may stand for a new one. */
   gone = false;
   usedAtMs = 0;

@@ -1,7 +1,8 @@
 /**
  * The segment cache keeps recent segments of lanes that are being read, so that small pops need not read a
- * whole segment again and again. A lane's cached segments are neighbours, and segments never change, so what
- * is cached is right for ever. Bounded in bytes; the lane used longest ago goes first.
+ * whole segment again and again. A lane's cached segments are neighbours. Segments change only when an operator
+ * deletes a message: the lane is then invalidated by a hint, and while hints are not being read nothing is
+ * taken from the cache. Bounded in bytes; the lane used longest ago goes first.
  */
 import type { Segment } from "../operations/segment.ts";
 import type { Lane } from "./lane.ts";
@@ -12,10 +13,13 @@ const OVERHEAD_BYTES = 120;
 export class SegmentCache {
   readonly #bytesMax: number;
   readonly #lanes = new Set<Lane>(); // in the order of their last use
+  readonly #isCurrent: () => boolean;
   #bytes = 0;
 
-  constructor(bytesMax: number) {
+  /** `isCurrent`: whether what others did to segments is known here. */
+  constructor(bytesMax: number, isCurrent: () => boolean) {
     this.#bytesMax = bytesMax;
+    this.#isCurrent = isCurrent;
   }
 
   get bytes(): number {
@@ -24,7 +28,7 @@ export class SegmentCache {
 
   /** What the cache holds of a lane now: neighbours, and the list stays as it is when the cache changes. */
   hold(lane: Lane): readonly Segment[] {
-    return lane.cached.slice();
+    return this.#isCurrent() ? lane.cached.slice() : [];
   }
 
   /** Adds the next segments of a lane; what does not join on replaces what was there. */
@@ -48,6 +52,12 @@ export class SegmentCache {
       if (this.#bytes <= this.#bytesMax) break;
       this.drop(oldest);
     }
+  }
+
+  /** A segment of the lane was written anew. What was read before must not be kept, either. */
+  invalidate(lane: Lane): void {
+    lane.rewrites++;
+    this.drop(lane);
   }
 
   drop(lane: Lane): void {

@@ -25,6 +25,15 @@ export function inRanges(ranges: OffsetRanges, offset: number): boolean {
   return false;
 }
 
+/** How many of the offsets from `from` to before `to` are in the ranges. */
+export function countWithin(ranges: OffsetRanges, from: number, to: number): number {
+  let count = 0;
+  for (let at = 0; at < ranges.length; at += 2) {
+    count += Math.max(0, Math.min(ranges[at + 1]!, to) - Math.max(ranges[at]!, from));
+  }
+  return count;
+}
+
 /** The ranges that cover exactly these offsets, given in any order, with repetitions. */
 export function rangesOf(offsets: readonly number[]): number[] {
   let sorted = offsets;

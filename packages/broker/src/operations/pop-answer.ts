@@ -1,6 +1,6 @@
 /** The body of a pop's answer, cut out of segments as one latin1 string (one character per byte). */
 import { leaseId, offsetSuffix } from "@queen/protocol";
-import { inRanges, type OffsetRanges } from "./offset-ranges.ts";
+import { countWithin, inRanges, type OffsetRanges } from "./offset-ranges.ts";
 import { fragmentEnd, type Segment } from "./segment.ts";
 import { isoMicroseconds } from "./timestamp.ts";
 
@@ -20,6 +20,8 @@ export interface TakenLane {
 export interface PopAnswer {
   readonly body: string;
   readonly messages: number;
+  /** Offsets that were taken, are not finished, and have no message any more. */
+  readonly gone: number;
 }
 
 /** `token` undefined: acknowledged at delivery, there is no lease. */
@@ -36,7 +38,9 @@ export function popAnswer(
     `"partitionId":"${first.partitionId}","leaseId":"${lease}","consumerGroup":${groupJson},` +
     `"partitionsClaimed":${lanes.length},"messages":[`;
   let messages = 0;
+  let wanted = 0;
   for (const lane of lanes) {
+    wanted += lane.to - lane.from - countWithin(lane.acked, lane.from, lane.to);
     const head = `{"id":"${lane.messageIdPrefix}`;
     const laneTail = `","partitionId":"${lane.partitionId}","partition":${lane.partitionJson},"leaseId":"${lease}","consumerGroup":${groupJson}}`;
     for (const segment of lane.segments) {
@@ -54,5 +58,5 @@ export function popAnswer(
       }
     }
   }
-  return { body: `${body}]}`, messages };
+  return { body: `${body}]}`, messages, gone: wanted - messages };
 }

@@ -1,14 +1,22 @@
 /** Makes groups' cursors on lanes they meet for the first time, many in one call. */
 import type { Session } from "../postgres/session.ts";
-import { openCursors } from "../postgres/statements.ts";
+import { OPEN_CURSOR, openCursors } from "../postgres/statements.ts";
 import type { GroupLane } from "./group.ts";
+
+/** What became of a cursor that was to be opened. */
+export type CursorFound = "open" | "no partition" | "no group";
 
 interface Opening {
   readonly groupLane: GroupLane;
-  readonly resolve: (isThere: boolean) => void;
+  readonly resolve: (found: CursorFound) => void;
   readonly reject: (error: Error) => void;
 }
 
+const FOUND: Readonly<Record<number, CursorFound>> = {
+  [OPEN_CURSOR.open]: "open",
+  [OPEN_CURSOR.noPartition]: "no partition",
+  [OPEN_CURSOR.noGroup]: "no group",
+};
 const OPENED_AT_ONCE_MAX = 1_000;
 
 export class CursorOpener {
@@ -20,8 +28,7 @@ export class CursorOpener {
     this.#use = use;
   }
 
-  /** False: the partition or the group is gone. */
-  open(groupLane: GroupLane): Promise<boolean> {
+  open(groupLane: GroupLane): Promise<CursorFound> {
     return new Promise((resolve, reject) => {
       this.#openings.push({ groupLane, resolve, reject });
       if (this.#isOpening) return;
@@ -40,7 +47,7 @@ export class CursorOpener {
             batch.map(({ groupLane }) => groupLane.group.id ?? 0),
           ]),
         );
-        for (const row of rows) batch[row.cursor]!.resolve(row.status === 0);
+        for (const row of rows) batch[row.cursor]!.resolve(FOUND[row.status] ?? "no partition");
       } catch (error) {
         for (const opening of batch) opening.reject(error as Error);
       }

@@ -15,6 +15,8 @@ import type { Popper } from "./popper.ts";
 export interface HintReaderOptions {
   readonly directory: Directory;
   readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+  /** A segment of the lane was written anew: what is held of it is void. */
+  readonly rewritten: (partition: number) => void;
   readonly intervalMs: number;
   readonly now: () => number;
   readonly log: (message: string, error: unknown) => void;
@@ -23,6 +25,8 @@ export interface HintReaderOptions {
 // Hints are kept for a minute; who has not looked for half of that may have missed some.
 const GAP_MS_MAX = 30_000;
 const ACTIVE_MS = 5_000;
+// A look may take so long before what is known counts as old.
+const CURRENT_MS = 1_000;
 const TRIM_EVERY_MS = 10_000;
 
 export class HintReader {
@@ -50,6 +54,12 @@ export class HintReader {
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
+  }
+
+  /** Whether what happened elsewhere is known here, up to a moment ago. */
+  get isCurrent(): boolean {
+    const { now, intervalMs } = this.#options;
+    return this.#snapshot !== undefined && now() - this.#lookedAtMs < intervalMs + CURRENT_MS;
   }
 
   /** Somebody works here: what is cached must stay fresh. */
@@ -97,7 +107,11 @@ export class HintReader {
     const lanes: Lane[] = [];
     for (const row of rows) {
       if (row.partitionId === null) continue;
-      const lane = directory.meet(row.partitionId, row.queueId!, row.name!, row.nextOffset!);
+      if (row.queueId === null) {
+        this.#options.rewritten(row.partitionId);
+        continue;
+      }
+      const lane = directory.meet(row.partitionId, row.queueId, row.name!, row.nextOffset!);
       if (lane) lanes.push(lane);
     }
     popper.hintAll(lanes);

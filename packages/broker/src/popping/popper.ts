@@ -161,6 +161,19 @@ export class Popper {
     }
   }
 
+  /** An operator moved or deleted a group: leases and delays are over, and any lane may have work. */
+  moved(queueName: string, name: string): void {
+    const group = this.#groups.get(queueName)?.get(name);
+    if (!group) return;
+    for (const groupLane of group.lanes.values()) {
+      groupLane.leasedHere = false;
+      groupLane.blockedBy = undefined;
+      this.#due.clear(groupLane);
+    }
+    group.warm = false;
+    if (group.pops > 0) this.#queueAppeared(group);
+  }
+
   /** A queue that did not exist may exist now. */
   queueChanged(name: string): void {
     for (const group of this.#groups.get(name)?.values() ?? []) {
@@ -231,7 +244,7 @@ export class Popper {
       if (row?.queueId == null || row.groupId === null) return;
       const queue = await this.#options.directory.queueById(row.queueId);
       if (!queue) return;
-      this.#forget(group);
+      if (group.queue !== queue) this.#forget(group);
       group.id = row.groupId;
       group.queue = queue;
       queue.hasReaders = true;
@@ -527,19 +540,28 @@ export class Popper {
     const operation: TakeOperation = { pop, token: newToken(), lanes };
     const taking = lanes.every((groupLane) => groupLane.cursorOpen)
       ? this.#options.takes.submit(operation)
-      : this.#openCursors(lanes).then(() => this.#options.takes.submit(operation));
+      : this.#openCursors(pop, lanes).then(() => this.#options.takes.submit(operation));
     taking.then(
       (results) => this.#taken(operation, results),
       (error) => this.#takeFailed(operation, error as Error),
     );
   }
 
-  async #openCursors(lanes: readonly GroupLane[]): Promise<void> {
+  async #openCursors(pop: Pop, lanes: readonly GroupLane[]): Promise<void> {
     await Promise.all(
       lanes.map(async (groupLane) => {
         if (groupLane.cursorOpen) return;
-        groupLane.cursorOpen = await this.#cursors.open(groupLane);
-        if (!groupLane.cursorOpen) this.#options.directory.forget(groupLane.lane);
+        const { group } = groupLane;
+        const { id } = group;
+        let found = await this.#cursors.open(groupLane);
+        if (found === "no group") {
+          // It was deleted while it was known here. This pop records it anew, as a first pop does.
+          if (group.id === id) group.id = undefined;
+          if (group.id === undefined) await this.#openGroup(group, pop.request);
+          found = await this.#cursors.open(groupLane);
+        }
+        groupLane.cursorOpen = found === "open";
+        if (found === "no partition") this.#options.directory.forget(groupLane.lane);
       }),
     );
   }
@@ -574,6 +596,7 @@ export class Popper {
     const { groupLane, status, dueMs } = result;
     const { lane } = groupLane;
     groupLane.blockedBy = undefined;
+    this.#due.clear(groupLane); // whatever was waited for before, this is newer
     lane.usedAtMs = this.#options.now();
     switch (status) {
       case TAKE.taken:

@@ -42,6 +42,7 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
       const groupIds = lanes.map(({ groupLane }) => groupLane.group.id ?? NO_GROUP);
       // The call leaves out what is held here; by its answer the cache may have moved on.
       const held = lanes.map(({ groupLane }) => cache.hold(groupLane.lane));
+      const rewrites = lanes.map(({ groupLane }) => groupLane.lane.rewrites);
       const rows = await session.run(take, [
         lanes.map(({ pop }) => pop),
         lanes.map(({ operation }) => operation.pop.request.batch),
@@ -64,7 +65,8 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
       }
       const results: LaneResult[][] = operations.map(() => []);
       lanes.forEach(({ pop, groupLane }, index) => {
-        results[pop]!.push(laneResult(groupLane, groupIds[index]!, byLane.get(index)!, held[index]!, cache));
+        const kept = groupLane.lane.rewrites === rewrites[index] ? cache : undefined;
+        results[pop]!.push(laneResult(groupLane, groupIds[index]!, byLane.get(index)!, held[index]!, kept));
       });
       return results;
     },
@@ -76,7 +78,7 @@ function laneResult(
   groupId: number,
   rows: readonly TakeRow[],
   held: readonly Segment[],
-  cache: SegmentCache,
+  cache: SegmentCache | undefined,
 ): LaneResult {
   const row = rows[0]!;
   const status = row.status as LaneResult["status"];
@@ -91,7 +93,7 @@ function laneResult(
     );
   } else {
     segments = rows.map((each) => each.segment!);
-    if (endOf(segments) > row.toOffset) cache.keep(lane, segments);
+    if (endOf(segments) > row.toOffset) cache?.keep(lane, segments);
   }
   const { fromOffset: from, toOffset: to } = row;
   const taken: Taken = { groupLane, groupId, from, to, acked: parseRanges(row.acked), segments };

@@ -261,6 +261,8 @@ export interface CursorRow {
   readonly status: number;
 }
 
+export const OPEN_CURSOR = { open: 0, noPartition: 1, noGroup: 2 } as const;
+
 export const openCursors: Statement<CursorRow> = {
   name: "queen_open_cursors",
   text: "select cursor, status from queen.open_cursors($1, $2)",
@@ -409,45 +411,6 @@ export const deleteQueue: Statement<boolean> = {
   read: (row) => row.bool(0),
 };
 
-export interface DeadLetterRow {
-  readonly partitionId: number;
-  readonly offset: number;
-  readonly queue: string;
-  readonly partition: string;
-  readonly consumerGroup: string;
-  readonly errorMessage: string;
-  readonly retryCount: number;
-  readonly fragment: string;
-  readonly createdAtUs: number;
-  readonly failedAtUs: number;
-  readonly total: number;
-}
-
-/** Newest first; "" stands for any queue, any group. The total is that of the filter. */
-export const listDeadLetters: Statement<DeadLetterRow> = {
-  name: "queen_list_dead_letters",
-  text: `select d.partition_id, d.message_offset, q.name, d.partition_name, d.consumer_group, d.error_message,
-                d.retry_count, d.fragment, d.created_at, d.failed_at, count(*) over ()
-           from queen.dead_letters d join queen.queues q on q.id = d.queue_id
-          where ($1 = '' or q.name = $1) and ($2 = '' or d.consumer_group = $2)
-            and ($3 = '' or d.partition_name = $3)
-          order by d.id desc limit $4 offset $5`,
-  parameters: ["text", "text", "text", "int8", "int8"],
-  read: (row) => ({
-    partitionId: row.int8(0),
-    offset: row.int8(1),
-    queue: row.text(2),
-    partition: row.text(3),
-    consumerGroup: row.text(4),
-    errorMessage: row.text(5),
-    retryCount: row.int4(6),
-    fragment: row.latin1(7),
-    createdAtUs: row.int8(8),
-    failedAtUs: row.int8(9),
-    total: row.int8(10),
-  }),
-};
-
 export const notify: Statement<null> = {
   name: "queen_notify",
   text: "select pg_notify($1, $2)",
@@ -461,3 +424,239 @@ export const ping: Statement<number> = {
   parameters: [],
   read: (row) => row.int4(0),
 };
+
+// ------------------------------------------------------------------------------------------ consumer groups
+
+export interface ListedGroupRow {
+  readonly name: string;
+  readonly queue: string;
+  readonly subscriptionMode: string;
+  readonly subscriptionFromUs: number | null;
+  readonly createdAtUs: number;
+  readonly members: number;
+  readonly lagging: number;
+  readonly pending: number;
+  readonly oldestSeconds: number;
+  readonly lastConsumedAtUs: number | null;
+}
+
+export const listGroups: Statement<ListedGroupRow> = {
+  name: "queen_list_groups",
+  text: `select name, queue_name, subscription_mode, subscription_from, created_at, members, lagging, pending,
+                coalesce(extract(epoch from clock_timestamp() - oldest_at), 0)::float8, last_consumed_at
+           from queen.list_groups($1)`,
+  parameters: ["text"],
+  read: (row) => ({
+    name: row.text(0),
+    queue: row.text(1),
+    subscriptionMode: row.text(2),
+    subscriptionFromUs: row.int8OrNull(3),
+    createdAtUs: row.int8(4),
+    members: row.int8(5),
+    lagging: row.int8(6),
+    pending: row.int8(7),
+    oldestSeconds: row.float8(8),
+    lastConsumedAtUs: row.int8OrNull(9),
+  }),
+};
+
+export interface LaggingLaneRow {
+  readonly group: string;
+  readonly queue: string;
+  readonly partition: string;
+  readonly partitionId: number;
+  readonly leaseToken: number | null;
+  readonly pending: number;
+  readonly oldestAtUs: number;
+  readonly lagSeconds: number;
+  readonly lastConsumedAtUs: number | null;
+}
+
+export const listLaggingLanes: Statement<LaggingLaneRow> = {
+  name: "queen_list_lagging_lanes",
+  text: `select consumer_group, queue_name, partition_name, partition_id, lease_token, pending, oldest_at,
+                lag_seconds, last_consumed_at from queen.list_lagging_lanes($1, $2)`,
+  parameters: ["float8", "int4"],
+  read: (row) => ({
+    group: row.text(0),
+    queue: row.text(1),
+    partition: row.text(2),
+    partitionId: row.int8(3),
+    leaseToken: row.int8OrNull(4),
+    pending: row.int8(5),
+    oldestAtUs: row.int8(6),
+    lagSeconds: row.float8(7),
+    lastConsumedAtUs: row.int8OrNull(8),
+  }),
+};
+
+export interface GroupLaneRow {
+  readonly queue: string;
+  readonly partition: string;
+  readonly partitionId: number;
+  readonly leaseToken: number | null;
+  readonly leaseActive: boolean;
+  readonly pending: number;
+  readonly finished: number;
+  readonly lagSeconds: number | null;
+  readonly lastConsumedAtUs: number | null;
+  readonly total: number;
+}
+
+export const listGroupLanes: Statement<GroupLaneRow> = {
+  name: "queen_list_group_lanes",
+  text: `select queue_name, partition_name, partition_id, lease_token, lease_active, pending, finished,
+                lag_seconds, last_consumed_at, total from queen.list_group_lanes($1, $2, $3, $4)`,
+  parameters: ["text", "text", "int4", "int8"],
+  read: (row) => ({
+    queue: row.text(0),
+    partition: row.text(1),
+    partitionId: row.int8(2),
+    leaseToken: row.int8OrNull(3),
+    leaseActive: row.bool(4),
+    pending: row.int8(5),
+    finished: row.int8(6),
+    lagSeconds: row.float8OrNull(7),
+    lastConsumedAtUs: row.int8OrNull(8),
+    total: row.int8(9),
+  }),
+};
+
+export interface SeekRow {
+  readonly queueId: number | null;
+  readonly groupId: number | null;
+  readonly partitionId: number | null;
+  readonly lanes: number;
+  readonly movedTo: number | null;
+  readonly ready: readonly number[];
+}
+
+export const seek: Statement<SeekRow> = {
+  name: "queen_seek",
+  text: `select queue_id, group_id, partition_id, lanes, moved_to, array_to_string(ready, ',')
+           from queen.seek($1, $2, $3, $4::timestamptz)`,
+  parameters: ["text", "text", "text", "text"],
+  read: (row) => ({
+    queueId: row.int8OrNull(0),
+    groupId: row.int4OrNull(1),
+    partitionId: row.int8OrNull(2),
+    lanes: row.int4(3),
+    movedTo: row.int8OrNull(4),
+    ready: numbers(row.text(5)),
+  }),
+};
+
+export const setSubscription: Statement<number> = {
+  name: "queen_set_subscription",
+  text: "select queen.set_subscription($1, $2::timestamptz)",
+  parameters: ["text", "text"],
+  read: (row) => row.int4(0),
+};
+
+export interface DeletedGroupRow {
+  readonly lanes: number;
+  readonly queues: readonly string[];
+}
+
+export const deleteGroup: Statement<DeletedGroupRow> = {
+  name: "queen_delete_group",
+  text: "select lanes, to_json(queue_names)::text from queen.delete_group($1, $2, $3)",
+  parameters: ["text", "text", "bool"],
+  read: (row) => ({ lanes: row.int4(0), queues: JSON.parse(row.text(1)) as string[] }),
+};
+
+// --------------------------------------------------------------------------------------------- dead letters
+
+export interface DeadLetterRow {
+  readonly id: number;
+  readonly partitionId: number;
+  readonly offset: number;
+  readonly queue: string;
+  readonly partition: string;
+  readonly consumerGroup: string;
+  readonly errorMessage: string;
+  readonly retryCount: number;
+  readonly fragment: string;
+  readonly createdAtUs: number;
+  readonly failedAtUs: number;
+}
+
+/** The newest failure first. */
+export const listDeadLetters: Statement<DeadLetterRow> = {
+  name: "queen_list_dead_letters",
+  text: `select d.id, d.partition_id, d.message_offset, q.name, d.partition_name, d.consumer_group,
+                d.error_message, d.retry_count, d.fragment, d.created_at, d.failed_at
+           from queen.dead_letters_matching($1, $2, $3, $4::timestamptz, $5::timestamptz,
+                  timestamptz '2000-01-01Z' + $6 * interval '1 microsecond', $7, $8, $9) m
+           join queen.dead_letters d on d.id = m.letter_id join queen.queues q on q.id = d.queue_id
+          order by d.failed_at desc, d.id desc`,
+  parameters: ["text", "text", "text", "text", "text", "int8", "int8", "int8", "int8"],
+  read: (row) => ({
+    id: row.int8(0),
+    partitionId: row.int8(1),
+    offset: row.int8(2),
+    queue: row.text(3),
+    partition: row.text(4),
+    consumerGroup: row.text(5),
+    errorMessage: row.text(6),
+    retryCount: row.int4(7),
+    fragment: row.latin1(8),
+    createdAtUs: row.int8(9),
+    failedAtUs: row.int8(10),
+  }),
+};
+
+export const countDeadLetters: Statement<number> = {
+  name: "queen_count_dead_letters",
+  text: "select queen.count_dead_letters($1, $2, $3, $4::timestamptz, $5::timestamptz)",
+  parameters: ["text", "text", "text", "text", "text"],
+  read: (row) => row.int8(0),
+};
+
+export const matchDeadLetters: Statement<number> = {
+  name: "queen_match_dead_letters",
+  text: `select letter_id from queen.dead_letters_matching($1, $2, $3, $4::timestamptz, $5::timestamptz,
+                                                           null, null, $6, 0)`,
+  parameters: ["text", "text", "text", "text", "text", "int8"],
+  read: (row) => row.int8(0),
+};
+
+/** The letters of messages; a group's only, or ("") those of all groups. */
+export const lettersOfMessages: Statement<number> = {
+  name: "queen_letters_of_messages",
+  text: `select d.id
+           from unnest($1, $2) as m (partition_id, message_offset)
+           join queen.dead_letters d on d.partition_id = m.partition_id and d.message_offset = m.message_offset
+          where $3 = '' or d.consumer_group = $3`,
+  parameters: ["int8[]", "int8[]", "text"],
+  read: (row) => row.int8(0),
+};
+
+export interface RequeuedRow {
+  readonly letter: number;
+  readonly queueId: number;
+  readonly partitionId: number;
+  readonly offset: number;
+}
+
+export const requeue: Statement<RequeuedRow> = {
+  name: "queen_requeue",
+  text: "select letter_id, queue_id, partition_id, at_offset from queen.requeue($1)",
+  parameters: ["int8[]"],
+  read: (row) => ({
+    letter: row.int8(0),
+    queueId: row.int8(1),
+    partitionId: row.int8(2),
+    offset: row.int8(3),
+  }),
+};
+
+export const purgeDeadLetters: Statement<number> = {
+  name: "queen_purge_dead_letters",
+  text: `with gone as (delete from queen.dead_letters where id = any ($1) returning 1)
+         select count(*) from gone`,
+  parameters: ["int8[]"],
+  read: (row) => row.int8(0),
+};
+
+const numbers = (list: string): number[] => (list === "" ? [] : list.split(",").map(Number));

@@ -78,11 +78,26 @@ export class Delivered {
     return offset;
   }
 
+  /** The offsets of the leased range that hold no message any more. */
+  goneOffsets(): number[] {
+    const there = new Set<number>();
+    for (const segment of this.segments) {
+      for (let index = 0; index < segment.count; index++) {
+        if (fragmentEnd(segment.ends, index) > fragmentEnd(segment.ends, index - 1))
+          there.add(segment.firstOffset + index);
+      }
+    }
+    const gone: number[] = [];
+    for (let offset = this.from; offset < this.to; offset++) if (!there.has(offset)) gone.push(offset);
+    return gone;
+  }
+
   #isAt(offset: number, json: string): boolean {
     for (const segment of this.segments) {
       const index = offset - segment.firstOffset;
       if (index < 0 || index >= segment.count) continue;
-      return hasTransactionId(segment.body, fragmentEnd(segment.ends, index - 1), json);
+      const start = fragmentEnd(segment.ends, index - 1);
+      return fragmentEnd(segment.ends, index) > start && hasTransactionId(segment.body, start, json);
     }
     return false;
   }

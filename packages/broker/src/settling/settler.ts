@@ -15,11 +15,14 @@ import * as statements from "../postgres/statements.ts";
 import { type AckOutcome, type AckStatus, Delivered, type DeliveredLeases } from "./delivered.ts";
 import type { SettleResult } from "./settle-kind.ts";
 
-export interface Ack {
+export interface AckTarget {
   readonly transactionId: string;
   readonly partitionId: string;
-  readonly status: AckStatus;
   readonly leaseId: string | undefined;
+}
+
+export interface Ack extends AckTarget {
+  readonly status: AckStatus;
   readonly error: string | undefined;
 }
 
@@ -71,6 +74,25 @@ export class Settler {
     );
   }
 
+  /**
+   * Reads the leases of these acks that this worker does not know, once each: then the acks of one lease are
+   * found in memory and applied together, as where they were served. Undefined: there is nothing to read.
+   */
+  learn(acks: readonly (AckTarget & { readonly group: string })[]): Promise<unknown> | undefined {
+    const unknown = new Map<string, AckTarget & { readonly group: string }>();
+    let last: AckTarget | undefined;
+    for (const ack of acks) {
+      if (ack.leaseId === last?.leaseId && ack.partitionId === last?.partitionId) continue;
+      last = ack;
+      const lease = ack.leaseId === undefined ? undefined : parseLeaseId(ack.leaseId);
+      const partition = parsePartitionId(ack.partitionId);
+      if (!lease || partition === undefined || this.#options.leases.find(lease.token, partition)) continue;
+      unknown.set(`${partition} ${lease.token} ${ack.group}`, ack);
+    }
+    if (unknown.size === 0 || unknown.size === acks.length) return undefined;
+    return Promise.all([...unknown.values()].map((ack) => this.locate(ack, ack.group)));
+  }
+
   #settleOne(delivered: Delivered, offset: number, ack: Ack): Promise<AckResult> {
     return new Promise((resolve, reject) => {
       delivered.pending.push({
@@ -84,6 +106,19 @@ export class Settler {
     });
   }
 
+  /** Finishes the places in a lease that hold no message any more; nobody will ack them. */
+  async finishGone(delivered: Delivered): Promise<void> {
+    const { lane } = delivered;
+    const ack: Ack = {
+      transactionId: "",
+      partitionId: lane.partitionId,
+      status: "completed",
+      leaseId: undefined,
+      error: undefined,
+    };
+    await Promise.all(delivered.goneOffsets().map((offset) => this.#settleOne(delivered, offset, ack)));
+  }
+
   /** Gives a lease back: its messages are free for others, and nothing is counted. */
   async giveBack(delivered: Delivered): Promise<void> {
     delivered.release = true;
@@ -91,7 +126,7 @@ export class Settler {
   }
 
   /** From memory, where this worker delivered the message itself. */
-  #locateKnown(ack: Ack, groupName: string): Located | undefined {
+  #locateKnown(ack: AckTarget, groupName: string): Located | undefined {
     const partition = parsePartitionId(ack.partitionId);
     if (partition === undefined) return notFound(undefined);
     if (ack.leaseId === undefined) return undefined;
@@ -103,7 +138,7 @@ export class Settler {
     return offset === undefined ? undefined : { delivered, offset };
   }
 
-  async locate(ack: Ack, groupName: string): Promise<Located> {
+  async locate(ack: AckTarget, groupName: string): Promise<Located> {
     const known = this.#locateKnown(ack, groupName);
     if (known) return known;
     const lane = await this.#options.directory.openById(parsePartitionId(ack.partitionId)!);
@@ -114,7 +149,13 @@ export class Settler {
       session.run(statements.readLeases, [[lane.id], [groupId]]),
     );
     const row = rows[0];
-    if (!row) return notFound(lane);
+    if (!row) {
+      // The group may have been deleted and made again.
+      this.#groupIds.delete(`${lane.queue.id}/${groupName}`);
+      return (await this.#groupId(lane, groupName)) === groupId
+        ? notFound(lane)
+        : this.locate(ack, groupName);
+    }
     lane.nextOffset = Math.max(lane.nextOffset, row.nextOffset);
     const token = ack.leaseId === undefined ? row.token : (parseLeaseId(ack.leaseId)?.token ?? null);
     if (token !== null && token === row.token) {

@@ -78,7 +78,8 @@ interface LocatedAck {
   readonly at: { readonly delivered: Delivered; readonly offset: number } | undefined;
 }
 
-const ATTEMPTS_MAX = 10;
+// A queue that is deleted costs up to three tries, to learn of it and to make it anew.
+const ATTEMPTS_MAX = 50;
 const COMPARE_AGAIN = "QN001";
 
 export class Transactor {
@@ -151,7 +152,7 @@ export class Transactor {
           leases.find(({ lease }) => partition !== undefined && lease!.partitions.includes(partition))
             ?.leaseId;
         return this.#options.settler
-          .locate({ ...ack, status, leaseId }, ack.group)
+          .locate({ ...ack, leaseId }, ack.group)
           .then((located): LocatedAck => {
             if ("offset" in located) return { ack, status, at: located };
             if (located.success) return { ack, status, at: undefined };

@@ -1,5 +1,5 @@
 -- bury: copies the message at an offset to the dead letters of a group. The caller holds the cursor's lock
--- and finishes the message. A message whose segment is gone from the log leaves no letter.
+-- and finishes the message. A message that is gone from the log leaves no letter.
 create or replace function queen.bury(
   p_partition int8, p_group int4, p_offset int8, p_error text, p_failures jsonb)
 returns void
@@ -21,6 +21,6 @@ begin atomic
                         order by s.first_offset desc limit 1) s
    cross join lateral (select queen.fragment_at(s.ends, s.body, (p_offset - s.first_offset)::int4) as fragment) raw
    cross join lateral (select raw.fragment, convert_from(raw.fragment, 'UTF8') as text) f
-   where p.id = p_partition
+   where p.id = p_partition and f.text <> ''
   on conflict do nothing;
 end;

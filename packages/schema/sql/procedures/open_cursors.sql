@@ -2,7 +2,7 @@
 --
 -- in   p_partition, p_group   one pair per cursor
 -- out  cursor     index of the pair, from 0
---      status     0 there now, 1 no such partition or group
+--      status     0 there now, 1 no such partition, 2 its queue has no such group
 --
 -- A new cursor starts where the group's subscription says: at the beginning of what is left, or at the
 -- first message stored at or after its start.
@@ -34,7 +34,9 @@ begin
   select (c.ordinality - 1)::int4,
          case when exists (select 1 from queen.partition_consumers pc
                             where pc.partition_id = c.partition_id and pc.group_id = c.group_id)
-              then 0::int2 else 1::int2 end
+              then 0::int2
+              when exists (select 1 from queen.partitions p where p.id = c.partition_id) then 2::int2
+              else 1::int2 end
     from unnest(p_partition, p_group) with ordinality as c (partition_id, group_id, ordinality);
 end
 $$;

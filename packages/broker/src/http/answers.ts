@@ -1,0 +1,9 @@
+/** Answers that are made the same way everywhere. */
+import type { Answer } from "./server.ts";
+
+export const json = (status: number, value: unknown, headers?: Answer["headers"]): Answer => ({
+  status,
+  body: JSON.stringify(value),
+  isText: true,
+  ...(headers ? { headers } : {}),
+});
