@@ -265,6 +265,26 @@ describe("ack", () => {
     assert.equal((await pop(client, queue)).success, false);
   });
 
+  test("thousands: the work grows with their number, not with its square", async () => {
+    // With every new key compared to every stored one, the statements would time out.
+    const queue = newQueue();
+    for (const from of [0, 4_000, 8_000]) {
+      const answer = await call(client, "push_messages_v2", items(queue, from, from + 4_000));
+      assert.ok(answer.every((row: Row) => row.status === "queued"));
+    }
+    assert.equal(
+      (await call(client, "push_messages_v2", items(queue, 5_000, 9_000)))[3_999].status,
+      "duplicate",
+    );
+    const popped = await pop(client, queue, { batch_size: 10_000 });
+    const results = await ack(acksOf(popped));
+    assert.ok(results.every((row) => row.success && row.leaseReleased));
+    assert.ok(
+      (await ack(acksOf(popped))).every((row) => row.success),
+      "and again",
+    );
+  });
+
   test("waits for a cursor that another transaction holds, and sees what it did", async () => {
     const { queue, popped } = await leased(1);
     await expire(popped);

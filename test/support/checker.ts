@@ -230,6 +230,7 @@ function checkLeases(history: readonly HistoryEvent[], group: string, report: Re
   const holders = new Map<string, Held>();
   const deliveredUnder = new Map<string, string[]>(); // by message: its leases, in their order
   const ackedUnder = new Map<string, Set<string>>(); // by message: the leases under which an ack was sent
+  const tooLate = new Set<string>(); // lease and message of acks that were sent when another had the message
   for (const event of history) {
     if (!("group" in event) || event.group !== group) continue;
     if (event.type === "popped") {
@@ -250,7 +251,12 @@ function checkLeases(history: readonly HistoryEvent[], group: string, report: Re
     }
     if (event.type === "ack-sent") {
       for (const place of event.messages) {
-        ackedUnder.set(keyOf(place), (ackedUnder.get(keyOf(place)) ?? new Set()).add(event.lease));
+        const key = keyOf(place);
+        ackedUnder.set(key, (ackedUnder.get(key) ?? new Set()).add(event.lease));
+        // Delivered again, so it was not finished then.
+        const leases = deliveredUnder.get(key) ?? [];
+        if (leases.includes(event.lease) && leases.at(-1) !== event.lease)
+          tooLate.add(`${event.lease} ${key}`);
         const holder = holders.get(place.partition);
         if (holder?.lease !== event.lease) continue;
         // It may have been carried out at once, and then the lease may be over.
@@ -261,10 +267,8 @@ function checkLeases(history: readonly HistoryEvent[], group: string, report: Re
     }
     if (event.type === "acked") {
       for (const place of event.messages) {
-        // Delivered again, so it was not finished; and nobody else has finished it since.
-        const leases = deliveredUnder.get(keyOf(place)) ?? [];
-        const wasReplaced = leases.includes(event.lease) && leases.at(-1) !== event.lease;
-        if (wasReplaced && ackedUnder.get(keyOf(place))?.size === 1) {
+        // Nobody else has finished it since, so this ack did.
+        if (tooLate.has(`${event.lease} ${keyOf(place)}`) && ackedUnder.get(keyOf(place))?.size === 1) {
           report("fencing", `${event.lease} acked ${keyOf(place)} for ${group} after it was replaced`);
         }
       }

@@ -216,6 +216,77 @@ test("an answer of PostgreSQL that is lost leaves nothing undone and nothing don
   }
 });
 
+test("ack and push in one transaction bring each message to the next queue exactly once", async () => {
+  const database = await createDatabase();
+  const proxy = await startProxy(database.url);
+  const broker = await startBrokerProcess({
+    databaseUrl: proxy.urlOf(database.url),
+    env: { NUM_WORKERS: "1" },
+  });
+  const total = 300;
+  let moved = 0;
+  let isOver = false;
+  const pipe = async (): Promise<void> => {
+    const client = new HttpClient(broker.url);
+    while (!isOver) {
+      const popped = await client.pop("source", { batch: 5, wait: true, timeout: 200 });
+      if (popped.messages.length === 0) continue;
+      const operations = popped.messages.flatMap(({ transactionId, partitionId, leaseId, data }) => [
+        { type: "ack", transactionId, partitionId, leaseId },
+        { type: "push", items: [{ queue: "sink", transactionId: `moved ${data}`, payload: data }] },
+      ]);
+      // An answer that was lost: the same again. A refusal: the lease is over, somebody else gets the messages.
+      await until("the transaction is decided", async () => {
+        const { status } = await client.transaction(operations);
+        if (status === 200) moved += popped.messages.length;
+        return status === 200 || status === 409;
+      });
+    }
+    client.close();
+  };
+  const client = new HttpClient(broker.url);
+  try {
+    await client.configure("source", { leaseTime: 1, retryLimit: 1_000 });
+    const items = Array.from({ length: total }, (_, n) => ({
+      queue: "source",
+      partition: `p${n % 4}`,
+      transactionId: `t${n}`,
+      payload: n,
+    }));
+    await client.push(items);
+    const pipes = Promise.all([pipe(), pipe(), pipe()]);
+    for (let time = 0; time < 5; time++) {
+      const [lost, before] = [proxy.lost, moved];
+      proxy.loseAnswers(time % 2 === 0 ? "queen_transact" : "queen_take", 2);
+      await until("two answers were lost", () => proxy.lost >= lost + 2 || moved >= total);
+      await until("more was moved", () => moved > before || moved >= total);
+    }
+    await until("everything was moved", async () => {
+      const [row] = await database.query(
+        `select count(*)::int4 as left from queen.partition_consumers c join queen.partitions p on p.id = c.partition_id
+           join queen.queues q on q.id = p.queue_id where q.name = 'source' and p.next_offset > c.committed`,
+      );
+      return row!.left === 0;
+    });
+    isOver = true;
+    await pipes;
+    const sink = await database.query(
+      `select m.payload::text as value from queen.messages m join queen.partitions p on p.id = m.partition_id
+         join queen.queues q on q.id = p.queue_id where q.name = 'sink'`,
+    );
+    assert.deepEqual(
+      sink.map((row) => Number(row.value)).sort((a, b) => a - b),
+      items.map((item) => item.payload),
+    );
+  } finally {
+    isOver = true;
+    client.close();
+    await stopAll([broker]);
+    await proxy.close();
+    await database.drop();
+  }
+});
+
 test("PostgreSQL that is killed and comes back has everything that was answered", async () => {
   const folder = mkdtempSync(join(tmpdir(), "queen-crash-"));
   chmodSync(folder, 0o711); // as root, the server runs as another user, who must get in

@@ -203,7 +203,10 @@ function comparePop(
     const cursor = model.cursor(partition, group);
     if (autoAck) {
       assert.equal(lease, "");
-      for (const offset of range(0, cursor.lease!.until)) cursor.finished.add(offset);
+      for (const offset of range(0, cursor.lease!.until)) {
+        cursor.finished.add(offset);
+        cursor.failures.delete(offset);
+      }
       cursor.lease = undefined;
     } else assert.notEqual(lease, "");
   }

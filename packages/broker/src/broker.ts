@@ -10,11 +10,13 @@ import { Bus } from "./cluster/bus.ts";
 import type { Config } from "./config.ts";
 import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
+import { Messages } from "./control/messages.ts";
 import { Queues } from "./control/queues.ts";
 import { Admin } from "./http/admin.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
+import { MessageRoutes } from "./http/messages.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
 import { Directory } from "./lanes/directory.ts";
@@ -286,6 +288,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       bus.appended(partition, queue, nextOffset);
     },
   });
+  const messages = new Messages({
+    use,
+    letters,
+    rewritten,
+    changed: (partition) => {
+      const lane = directory.laneById(partition);
+      if (lane) popper.hint(lane, true);
+      bus.released(partition);
+    },
+  });
   const queues = new Queues({ use, directory, changed: (ids) => hints.queuesChanged(ids) });
 
   const batchers = {
@@ -391,6 +403,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       admin,
       groups: new ConsumerGroupRoutes(groups, readTimestamp),
       letters: new DeadLetterRoutes(letters, readTimestamp),
+      messages: new MessageRoutes(messages, readTimestamp),
     }),
     bodyBytesMax: config.bodyBytesMax,
     classify,

@@ -11,6 +11,10 @@
  *
  * Numbers have 48 bits. A lease over several partitions is one id that names them all.
  */
+import { POP_PARTITIONS_MAX } from "./limits.ts";
+
+const NUMBER_LIMIT = 2 ** 48;
+
 const hex12 = (value: number): string => value.toString(16).padStart(12, "0");
 const head = (value: number): string => {
   const hex = hex12(value);
@@ -87,6 +91,7 @@ export function parseLeaseId(text: string): Lease | undefined {
   for (const distance of match[6]!.split(".").slice(1)) {
     partition += Number.parseInt(distance, 36);
     partitions.push(partition);
+    if (partition >= NUMBER_LIMIT || partitions.length > POP_PARTITIONS_MAX) return undefined; // not one of ours
   }
   return { token: Number.parseInt(match[3]! + match[4]! + match[5]!, 16), partitions };
 }

@@ -3,6 +3,7 @@ import type { Admin } from "./admin.ts";
 import type { ConsumerGroupRoutes } from "./consumer-groups.ts";
 import type { DataPlane } from "./data-plane.ts";
 import type { DeadLetterRoutes } from "./dead-letters.ts";
+import type { MessageRoutes } from "./messages.ts";
 import type { Route } from "./server.ts";
 
 export interface Handlers {
@@ -10,11 +11,13 @@ export interface Handlers {
   readonly admin: Admin;
   readonly groups: ConsumerGroupRoutes;
   readonly letters: DeadLetterRoutes;
+  readonly messages: MessageRoutes;
 }
 
 const GROUPS = "/api/v1/consumer-groups";
+const MESSAGE = "/api/v1/messages/:partitionId/:transactionId";
 
-export function routes({ data, admin, groups, letters }: Handlers): Route[] {
+export function routes({ data, admin, groups, letters, messages }: Handlers): Route[] {
   return [
     { method: "POST", path: "/api/v1/push", handle: (request) => data.push(request) },
     { method: "GET", path: "/api/v1/pop", handle: (request) => data.popAny(request) },
@@ -37,6 +40,16 @@ export function routes({ data, admin, groups, letters }: Handlers): Route[] {
     { method: "GET", path: "/api/v1/dlq", handle: (request) => letters.list(request) },
     { method: "POST", path: "/api/v1/dlq/requeue", handle: (request) => letters.requeue(request) },
     { method: "POST", path: "/api/v1/dlq/purge", handle: (request) => letters.purge(request) },
+    { method: "GET", path: "/api/v1/messages", handle: (request) => messages.list(request) },
+    { method: "GET", path: MESSAGE, handle: (request) => messages.read(request) },
+    { method: "DELETE", path: MESSAGE, handle: (request) => messages.delete(request) },
+    { method: "POST", path: `${MESSAGE}/retry`, handle: (request) => messages.retry(request) },
+    { method: "POST", path: `${MESSAGE}/dlq`, handle: (request) => messages.bury(request) },
+    {
+      method: "GET",
+      path: "/api/v1/status/queues/:queue/messages",
+      handle: (request) => messages.ofQueue(request),
+    },
     { method: "GET", path: GROUPS, handle: (request) => groups.list(request) },
     { method: "GET", path: `${GROUPS}/lagging`, handle: (request) => groups.lagging(request) },
     { method: "GET", path: `${GROUPS}/:group`, handle: (request) => groups.detail(request) },

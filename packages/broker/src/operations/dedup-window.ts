@@ -19,6 +19,8 @@ const SLOTS_MIN = 16;
 class Generation {
   count = 0;
   newestAtUs = 0;
+  /** It has keys whose messages' time is not known yet. */
+  isOpen = false;
   slots = new Int32Array(SLOTS_MIN);
 
   has(fingerprint: number): boolean {
@@ -85,16 +87,16 @@ export class DedupWindow {
       this.#generations.push(newest);
     }
     newest.add(fingerprintOf(keyLow));
+    newest.isOpen = true;
     this.#count++;
   }
 
   /** The keys added last were stored at this time, by the database's clock. */
   stamp(createdAtUs: number): void {
-    for (let at = this.#generations.length - 1; at >= 0; at--) {
-      const generation = this.#generations[at]!;
-      const isNewest = at === this.#generations.length - 1;
-      if (!isNewest && generation.newestAtUs > 0) break;
+    for (const generation of this.#generations) {
+      if (!generation.isOpen) continue;
       generation.newestAtUs = Math.max(generation.newestAtUs, createdAtUs);
+      generation.isOpen = false;
     }
     this.#dropOld(createdAtUs);
   }

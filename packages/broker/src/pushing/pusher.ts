@@ -206,8 +206,9 @@ export class Pusher {
     const { lane } = batch;
     const window = lane.window;
     if (window) {
-      for (const row of result.missed) window.addSegment(row.keys!, row.createdAtUs!);
+      // First its own keys, which are in the window already: those of others may be much older.
       window.stamp(result.createdAtUs);
+      for (const row of result.missed) window.addSegment(row.keys!, row.createdAtUs!);
       const before = window.completeTo;
       window.completeTo = result.atOffset + batch.messages.length;
       this.#options.windows.grew(lane, before, window.completeTo);

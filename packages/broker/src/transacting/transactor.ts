@@ -151,13 +151,11 @@ export class Transactor {
           ack.leaseId ??
           leases.find(({ lease }) => partition !== undefined && lease!.partitions.includes(partition))
             ?.leaseId;
-        return this.#options.settler
-          .locate({ ...ack, leaseId }, ack.group)
-          .then((located): LocatedAck => {
-            if ("offset" in located) return { ack, status, at: located };
-            if (located.success) return { ack, status, at: undefined };
-            throw new TransactionRefused(`ACK operation failed: ${located.error}`);
-          });
+        return this.#options.settler.locate({ ...ack, leaseId }, ack.group).then((located): LocatedAck => {
+          if ("offset" in located) return { ack, status, at: located };
+          if (located.success) return { ack, status, at: undefined };
+          throw new TransactionRefused(`ACK operation failed: ${located.error}`);
+        });
       }),
     );
   }

@@ -15,8 +15,8 @@ as $$
 declare
   v_acks    jsonb := queen.sql_list(p_acks, 'acknowledgments', 10000);
   v_group   text;
-  v_results jsonb := '[]';
-  r record;
+  v_results jsonb;
+  v_refused int4;
 begin
   if jsonb_typeof(p_acks) = 'object' and p_acks ? 'acknowledgments' and coalesce(p_acks ->> 'consumerGroup', '') <> '' then
     if queen.sql_name_problem(p_acks -> 'consumerGroup', 'consumerGroup', false) is not null then
@@ -25,16 +25,17 @@ begin
     end if;
     v_group := p_acks ->> 'consumerGroup';
   end if;
-  for r in select * from queen.sql_ack(v_acks, null, v_group, '{}') loop
-    if p_strict and (not r.success or r.finished_before) then
-      raise exception '%', coalesce(r.error, 'Message already acknowledged')
-        using errcode = 'QN409', detail = 'acknowledgments[' || r.item - 1 || ']';
-    end if;
-    v_results := v_results || jsonb_build_object(
-      'index', r.item - 1, 'transactionId', v_acks -> (r.item - 1) -> 'transactionId', 'success', r.success,
-      'error', r.error, 'queueName', r.queue_name, 'partitionName', r.partition_name,
-      'leaseReleased', r.released, 'dlq', r.dlq);
-  end loop;
+  select coalesce(jsonb_agg(jsonb_build_object(
+           'index', a.item - 1, 'transactionId', a.transaction_id, 'success', a.success, 'error', a.error,
+           'queueName', a.queue_name, 'partitionName', a.partition_name, 'leaseReleased', a.released, 'dlq', a.dlq)
+           order by a.item), '[]'),
+         min(a.item) filter (where not a.success or a.finished_before)
+    into v_results, v_refused
+    from queen.sql_ack(v_acks, null, v_group, '{}') a;
+  if p_strict and v_refused is not null then
+    raise exception '%', coalesce(v_results -> (v_refused - 1) ->> 'error', 'Message already acknowledged')
+      using errcode = 'QN409', detail = 'acknowledgments[' || v_refused - 1 || ']';
+  end if;
   return v_results;
 end
 $$;

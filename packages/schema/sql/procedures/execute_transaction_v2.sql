@@ -129,7 +129,7 @@ begin
     v_replayed := v_replayed and r.finished_before;
     v_results[v_ack_index[r.item] + 1] := jsonb_build_object(
       'index', v_ack_index[r.item], 'type', 'ack', 'success', true,
-      'transactionId', v_acks -> (r.item - 1) -> 'transactionId', 'error', null, 'dlq', r.dlq);
+      'transactionId', r.transaction_id, 'error', null, 'dlq', r.dlq);
   end loop;
   v_replayed := v_replayed and not v_pushed_new;
   if v_problem is null and not v_held and not v_replayed then

@@ -14,7 +14,7 @@ begin atomic
   select (f.ordinality - 1)::int4, s.first_offset + i,
          queen.fragment_at(s.ends, s.body, i), s.created_at
     from unnest(p_partition, p_key, p_from) with ordinality as f (partition_id, key, from_offset, ordinality)
-    join queen.segments s on s.partition_id = f.partition_id and s.first_offset + 4096 >= f.from_offset
+    join queen.segments s on s.partition_id = f.partition_id and s.first_offset >= f.from_offset - 4096
                          and position(f.key in s.keys) > 0
    cross join lateral generate_series(0, s.count - 1) as i
    where substring(s.keys from i * 8 + 1 for 8) = f.key and s.first_offset + i >= f.from_offset

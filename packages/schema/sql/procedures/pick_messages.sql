@@ -9,9 +9,10 @@
 --      header   the fragment without the payload; null in the last row, which is there if more may follow,
 --               and says where this page ended
 --
--- Order: created_at, then partition, then offset, all descending. Of many lanes, the 1,000 that were pushed
--- to last are merged. A lane is walked backwards from where the filter's ranges end, a segment a step: one or
--- two index probes. Within one lane skipping is arithmetic, because offsets are dense (the places of deleted
+-- Order: created_at, then partition, then offset, all descending. Merged are the 1,000 lanes that were pushed
+-- to last before the page's place, and of those that were pushed to later, too, 1,000: what is older in further
+-- such lanes is not shown. A lane is walked backwards from where the filter's ranges end, a segment a step: one
+-- or two index probes. Within one lane skipping is arithmetic, because offsets are dense (the places of deleted
 -- messages count). After 20,000 steps the page ends, however full it is.
 create or replace function queen.pick_messages(
   p_queue int8, p_partition int8, p_namespace text, p_task text, p_status text, p_from timestamptz, p_to timestamptz,
@@ -38,22 +39,34 @@ declare
   v_live   int8[];
   v_last   int8;
   v_step   int4 := 0;
+  v_bound  timestamptz := least(p_to, p_before_at);  -- nothing younger is wanted
+  v_lanes  text;
+  v_older  int4 := 0;                        -- lanes that are all older than the bound
+  v_edge_at timestamptz;                     -- the last of them: what is older may be in lanes not looked at
+  v_edge_id int8;
   i        int4;
   l        record;
   s        record;
 begin
-  for l in execute
-    'select p.id, p.start_offset, p.next_offset, p.last_at, p.created_at from queen.partitions p'
+  v_lanes :=
+    ' p.id, p.start_offset, p.next_offset, p.last_at, p.created_at from queen.partitions p'
     || case when p_namespace is not null or p_task is not null
             then ' join queen.queues q on q.id = p.queue_id' else '' end
     || ' where p.last_at >= $5'
     || case when p_partition is not null then ' and p.id = $1' else '' end
     || case when p_queue is not null then ' and p.queue_id = $2' else '' end
     || case when p_namespace is not null then ' and q.namespace = $3' else '' end
-    || case when p_task is not null then ' and q.task = $4' else '' end
-    || ' order by p.last_at desc limit $6'
-    using p_partition, p_queue, p_namespace, p_task, p_from, v_lanes_max
+    || case when p_task is not null then ' and q.task = $4' else '' end;
+  for l in execute
+    '(select true as is_older,' || v_lanes || ' and p.last_at < $7 order by p.last_at desc, p.id desc limit $6)'
+    || ' union all (select false,' || v_lanes || ' and p.last_at >= $7 order by p.last_at limit $6)'
+    using p_partition, p_queue, p_namespace, p_task, p_from, v_lanes_max, v_bound
   loop
+    if l.is_older then
+      v_older := v_older + 1;
+      v_edge_at := l.last_at;
+      v_edge_id := l.id;
+    end if;
     v_high := case when l.last_at < p_to then l.next_offset else queen.offset_at(l.id, p_to) end;
     if p_before_at is not null and (l.last_at >= p_before_at or l.id = p_before_partition) then
       v_high := least(v_high, case
@@ -88,6 +101,12 @@ begin
   loop
     select n into i from unnest(v_at, v_id) with ordinality as h (at, id, n)
      where h.at is not null order by h.at desc, h.id desc limit 1;
+    if v_older = v_lanes_max and (not found or (v_at[i], v_id[i]) < (v_edge_at, v_edge_id)) then
+      return query
+      select v_edge_id, coalesce((select upper(v_wanted[h.n]) from unnest(v_id) with ordinality as h (id, n)
+                                   where h.id = v_edge_id), 0), v_edge_at, null::bytea;
+      return;
+    end if;
     exit when not found;
     v_step := v_step + 1;
     v_want := v_wanted[i];
@@ -137,7 +156,7 @@ begin
                    order by g.first_offset desc limit 1);
     end if;
     if v_left <= 0 or v_step >= v_steps_max then
-      if exists (select 1 from unnest(v_at) as a where a is not null) then
+      if v_older = v_lanes_max or exists (select 1 from unnest(v_at) as a where a is not null) then
         return query select v_id[i], v_last, s.created_at, null::bytea;
       end if;
       return;

@@ -5,6 +5,7 @@
 --      p_group   the group of all of them; null: each names its own
 --      p_leases  leases that count for acks that name none
 -- out  item      index from 1
+--      transaction_id
 --      success, error
 --      finished_before   nothing changed, because the message was finished already; this is success
 --      released, dlq, queue_name, partition_name
@@ -13,12 +14,10 @@
 -- the group's place. Messages of one lane are settled together. Raises QN400 with the item and the field.
 -- Locks: cursor rows by (partition, group), waiting, until the caller's transaction ends.
 create or replace function queen.sql_ack(p_acks jsonb, p_paths text[], p_group text, p_leases text[])
-returns table (item int4, success bool, error text, finished_before bool, released bool, dlq bool,
+returns table (item int4, transaction_id text, success bool, error text, finished_before bool, released bool, dlq bool,
                queue_name text, partition_name text)
 language plpgsql
 set search_path = queen, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
 set jit = off
 as $$
 #variable_conflict use_column
@@ -105,7 +104,7 @@ begin
   v_dlq := v_success;
 
   for c in
-    select c.partition_id, c.group_id, c.committed, c.lease_token, c.lease_until,
+    select c.partition_id, c.group_id, c.committed, c.lease_token, c.lease_until, p.next_offset,
            int8multirange(int8range(0, c.committed)) + coalesce(c.acked, '{}') as finished,
            queen.sql_retry_limit(q) as retry_limit, q.retry_delay
       from (select distinct i.partition_id, i.group_id from unnest(v_partition, v_group) as i (partition_id, group_id)) k
@@ -120,32 +119,17 @@ begin
      where i.partition_id = c.partition_id and i.group_id = c.group_id and i.status is not null;
     v_offset := array_fill(null::int8, array[v_items]);
 
-    -- Which messages of the lease they are: by key, then by the transactionId itself, one look at each body.
     for r in
-      select m.item, coalesce(min(m.at_offset) filter (where not c.finished @> m.at_offset),
-                              min(m.at_offset)) as at_offset
-        from (select s.first_offset + u.place as at_offset, u.item, s.ends, s.body, u.place
-                from (select s.first_offset, s.ends, s.body || ''::bytea as body, k.items, k.places
-                        from (select s.first_offset, array_agg(i.item) as items, array_agg(n) as places
-                                from queen.segments s
-                               cross join lateral generate_series(0, s.count - 1) as n
-                                join (select o.item, int8send(hashtextextended(v_id[o.item], 0)) as key
-                                        from unnest(v_own) as o (item)
-                                       where coalesce(v_token[o.item], c.lease_token) = c.lease_token) i
-                                  on i.key = substring(s.keys from n * 8 + 1 for 8)
-                               where s.partition_id = c.partition_id and s.first_offset < c.lease_until
-                                 and s.first_offset >= coalesce(
-                                       (select b.first_offset from queen.segments b
-                                         where b.partition_id = c.partition_id and b.first_offset <= c.committed
-                                         order by b.first_offset desc limit 1), c.committed)
-                                 and s.first_offset + n >= c.committed and s.first_offset + n < c.lease_until
-                               group by s.first_offset) k
-                        join queen.segments s on s.partition_id = c.partition_id and s.first_offset = k.first_offset
-                      offset 0) s
-               cross join lateral unnest(s.items, s.places) as u (item, place)) m
-       cross join lateral (select convert_to('"transactionId":' || to_json(v_id[m.item]) || ',"traceId":', 'UTF8')) h (head)
-       where substring(queen.fragment_at(m.ends, m.body, m.place) from 1 for octet_length(h.head)) = h.head
-       group by m.item
+      select h.items[f.search] as item,
+             coalesce(min(f.at_offset) filter (where not c.finished @> f.at_offset), min(f.at_offset)) as at_offset
+        from (select array_agg(o.item order by o.item) as items, array_agg(v_id[o.item] order by o.item) as ids
+                from unnest(v_own) as o (item)
+               where coalesce(v_token[o.item], c.lease_token) = c.lease_token) h
+       cross join lateral queen.sql_find_messages(
+               array[c.partition_id], array[c.committed], array[c.lease_until],
+               array_fill(1, array[cardinality(h.items)]), h.ids) f
+       where h.items is not null
+       group by 1
     loop
       v_offset[r.item] := r.at_offset;
       v_finished[r.item] := c.finished @> r.at_offset;
@@ -153,14 +137,13 @@ begin
 
     -- Those that are not in a lease that is held may be finished already, and then acking them again is no error.
     for r in
-      select o.items[f.search] as item, bool_or(c.finished @> f.at_offset) as is_finished
-        from (select array_agg(o.item order by o.item) as items from unnest(v_own) as o (item)
-               where v_offset[o.item] is null) o
+      select h.items[f.search] as item, bool_or(c.finished @> f.at_offset) as is_finished
+        from (select array_agg(o.item order by o.item) as items, array_agg(v_id[o.item] order by o.item) as ids
+                from unnest(v_own) as o (item) where v_offset[o.item] is null) h
        cross join lateral queen.sql_find_messages(
-               array_fill(c.partition_id, array[cardinality(o.items)]),
-               (select array_agg(v_id[t.item] order by t.item) from unnest(o.items) as t (item)),
-               array_fill(greatest(0, c.committed - v_look_back), array[cardinality(o.items)])) f
-       where o.items is not null
+               array[c.partition_id], array[greatest(0, c.committed - v_look_back)], array[c.next_offset],
+               array_fill(1, array[cardinality(h.items)]), h.ids) f
+       where h.items is not null
        group by 1
     loop
       v_success[r.item] := r.is_finished;
@@ -201,7 +184,7 @@ begin
   perform queen.sql_wake('{}', v_wake);
 
   return query
-  select i.item::int4, i.success, i.error, v_finished[i.item], v_released[i.item], v_dlq[i.item], i.queue_name, i.name
+  select i.item::int4, v_id[i.item], i.success, i.error, v_finished[i.item], v_released[i.item], v_dlq[i.item], i.queue_name, i.name
     from unnest(v_success, v_error, v_queue_name, v_name) with ordinality as i (success, error, queue_name, name, item)
    order by i.item;
 end

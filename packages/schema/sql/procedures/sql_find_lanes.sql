@@ -7,7 +7,7 @@
 --      complete   whether the whole queue was looked at; if not, and nothing was found, there may be more
 --
 -- Of up to 1,000 lanes the one served longest ago comes first; one never served counts from when it was made.
--- A larger queue is looked at in pages of 1,000, from a random place on, 20 pages at most.
+-- A larger queue is looked at in pages of 1,000, from a random place on, 50 pages at most.
 --
 -- Locks: cursor rows, never waiting. A cursor that is missing is made; who makes it holds an advisory lock
 -- on it, so that another pop of any lane passes on instead of waiting.
@@ -23,7 +23,7 @@ as $$
 declare
   v_now       timestamptz := clock_timestamp();
   v_page_max  constant int4 := 1000;
-  v_pages_max constant int4 := 20;
+  v_pages_max constant int4 := 50;
   v_page      int8[];
   v_start     int8 := 0;                     -- the first id that was looked at
   v_after     int8 := 0;

@@ -15,7 +15,7 @@ as $$
 declare
   v_asks       jsonb[] := '{}';              -- sql_read_pop's rows, with the ids of queue, group and partition
   v_ask        jsonb;
-  v_answers    jsonb := '[]';
+  v_answers    jsonb[] := '{}';
   v_result     jsonb;
   v_messages   jsonb;
   v_more       jsonb;
@@ -155,7 +155,7 @@ begin
     end if;
     v_answers := v_answers || jsonb_build_object('idx', v_ask -> 'idx', 'result', v_result);
   end loop;
-  return v_answers;
+  return to_jsonb(v_answers);
 end
 $$;
 

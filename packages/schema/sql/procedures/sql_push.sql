@@ -13,8 +13,6 @@ returns table (item int4, is_new bool, queue text, transaction_id text, trace_id
                message_offset int8)
 language plpgsql
 set search_path = queen, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
 set jit = off
 as $$
 #variable_conflict use_column
@@ -49,7 +47,6 @@ declare
   v_bytes     int4;
   v_messages_max constant int4 := 128;
   v_bytes_max    constant int4 := 65536;
-  v_look_up_max  constant int4 := 8;         -- so few keys are looked for one by one
   r record;
 begin
   select array_agg(i.queue order by i.item), array_agg(i.partition order by i.item),
@@ -105,30 +102,15 @@ begin
   v_new := array_fill(false, array[v_items]);
   v_segment := array_fill(0, array[v_items]);
 
-  select array_agg(i.item) into v_suspects
+  select array_agg(i.item::int4) into v_suspects
     from unnest(v_first, v_lane) with ordinality as i (first, lane, item)
    where i.item = i.first and v_next[i.lane] > v_window[i.lane];
-  if cardinality(v_suspects) > v_look_up_max then
-    select array_agg(distinct i.item) into v_suspects
-      from (select s.item, v_key[s.item] as key, v_partition[v_lane[s.item]] as partition_id
-              from unnest(v_suspects) as s (item)) i
-      join (select l.id as partition_id, substring(s.keys from n * 8 + 1 for 8) as key
-              from unnest(v_partition, v_window) as l (id, window_from)
-              join queen.segments s on s.partition_id = l.id
-               and s.first_offset >= coalesce((select max(b.first_offset) from queen.segments b
-                                                where b.partition_id = l.id and b.first_offset <= l.window_from),
-                                              l.window_from)
-             cross join lateral generate_series(0, s.count - 1) as n) k
-        on k.partition_id = i.partition_id and k.key = i.key;
-  end if;
   for r in
     select v_suspects[f.search] as item, min(f.at_offset) as at_offset
       from queen.sql_find_messages(
-             (select array_agg(v_partition[v_lane[t.item]] order by t.at)
-                from unnest(v_suspects) with ordinality as t (item, at)),
-             (select array_agg(v_id[t.item] order by t.at) from unnest(v_suspects) with ordinality as t (item, at)),
-             (select array_agg(v_window[v_lane[t.item]] order by t.at)
-                from unnest(v_suspects) with ordinality as t (item, at))) f
+             v_partition, v_window, v_next,
+             (select array_agg(v_lane[t.item] order by t.at) from unnest(v_suspects) with ordinality as t (item, at)),
+             (select array_agg(v_id[t.item] order by t.at) from unnest(v_suspects) with ordinality as t (item, at))) f
      group by f.search
   loop
     v_offset[r.item] := r.at_offset;
