@@ -196,7 +196,7 @@ test("finish: other groups' marks join up with what they finished, and a lease w
   assert.deepEqual((await readCursor(client, audit)).acked, "{[3,4)}");
   await finish("{[0,1)}", null);
   const own = await readCursor(client, lane);
-  assert.deepEqual([own.committed, own.acked, own.lease_token], [3, null, null]);
+  assert.deepEqual([own.committed, own.acked, own.token], [3, null, null]);
   await finish("{[1,3)}", [audit.group]);
   const after = await readCursor(client, audit);
   assert.deepEqual([after.committed, after.acked], [4, null]);

@@ -98,7 +98,8 @@ test("a dead letter has the payload byte for byte, its error, its group and its 
   }
   const answer = await system.client.request("GET", `/api/v1/dlq?queue=${queue}`);
   assert.ok(answer.text.includes(`"data":${payload},`), answer.text);
-  const [{ createdAt, failedAt, data, ...letter }] = answer.json.messages;
+  const [{ createdAt, failedAt, data, deadLetterId, ...letter }] = answer.json.messages;
+  assert.match(deadLetterId, /^[0-9a-f-]{36}$/);
   assert.deepEqual(letter, {
     id: pushed.message_id,
     transactionId: "t",

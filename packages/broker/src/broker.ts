@@ -423,9 +423,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     stop: async () => {
       hints.stop();
       const served = server.stop(config.shutdownTimeoutMs);
-      popper.stop();
+      const popped = popper.stop();
       await served;
-      await Promise.all(givingBack);
+      await popped;
+      while (givingBack.size > 0) await Promise.all(givingBack);
       await bus.stop();
       await Promise.all([...Object.values(slots), secondary].map((each) => each.stop()));
     },

@@ -138,10 +138,10 @@ function pageEnd(text: string | null): PageEnd | undefined {
 function show(letter: DeadLetterRow): string {
   return (
     `{"id":"${messageId(letter.partitionId, letter.offset)}",${letter.fragment},` +
-    `"deadLetterId":"${deadLetterId(letter.id)}",` +
     `"partitionId":"${partitionId(letter.partitionId)}","queue":${encodeString(letter.queue)},` +
     `"partition":${encodeString(letter.partition)},"consumerGroup":${encodeString(letter.consumerGroup)},` +
     `"errorMessage":${encodeString(letter.errorMessage)},"retryCount":${letter.retryCount},` +
-    `"createdAt":"${isoMilliseconds(letter.createdAtUs)}","failedAt":"${isoMilliseconds(letter.failedAtUs)}"}`
+    `"createdAt":"${isoMilliseconds(letter.createdAtUs)}","failedAt":"${isoMilliseconds(letter.failedAtUs)}",` +
+    `"deadLetterId":"${deadLetterId(letter.id)}"}`
   );
 }

@@ -64,6 +64,7 @@ export class Popper {
   readonly #due: DueList<GroupLane>;
   readonly #live = new Set<Pop>();
   readonly #cursors: CursorOpener;
+  #idle: (() => void) | undefined;
   /** Groups to be served when all the lanes that were found together are ready; undefined: at once. */
   #served: Set<Group> | undefined;
 
@@ -205,10 +206,14 @@ export class Popper {
     await this.#scan(active, page);
   }
 
-  /** Answers every pop that waits: nothing more will come here. */
-  stop(): void {
+  /** Answers every pop that waits. Resolves when calls in flight are back: their leases may be to give back. */
+  stop(): Promise<void> {
     for (const pop of [...this.#live]) this.#deadline(pop);
     this.#due.stop();
+    return new Promise((resolve) => {
+      this.#idle = resolve;
+      if (this.#live.size === 0) resolve();
+    });
   }
 
   // ---------------------------------------------------------------------------------------------- groups
@@ -731,6 +736,7 @@ export class Popper {
 
   #end(pop: Pop): void {
     if (this.#live.delete(pop)) pop.group.pops--;
+    if (this.#live.size === 0) this.#idle?.();
   }
 
   /** What a pop waited for failed. If it was served meanwhile, that is no longer its matter. */
