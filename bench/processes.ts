@@ -193,7 +193,11 @@ export async function runGenerator(
   onPhase: (phase: Phase) => void,
   signal: AbortSignal,
 ): Promise<Figures> {
-  const child = fork(fileURLToPath(new URL("./generator.js", import.meta.url)), { stdio: "inherit" });
+  const child = fork(fileURLToPath(new URL("./generator.js", import.meta.url)), {
+    stdio: "inherit",
+    // Bodies and answers die young; with V8's default they are copied first, and the generator is the limit.
+    execArgv: ["--max-semi-space-size=64"],
+  });
   children.add(child);
   try {
     return await new Promise<Figures>((resolve, reject) => {

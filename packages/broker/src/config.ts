@@ -81,7 +81,7 @@ const CONNECTIONS_OF_A_DEFAULT_SERVER = 97;
 const CONNECTIONS_TO_START = 1;
 const BUS_CONNECTIONS_PER_WORKER = 1;
 const SECONDARY_CONNECTIONS_PER_WORKER = 2;
-const SLOTS_PER_WORKER = 8;
+const SLOTS_PER_WORKER = 10;
 const SLOTS_PER_WORKER_MIN = 4;
 
 // biome-ignore format: one row is one thing to read
@@ -169,10 +169,10 @@ const VARIABLES = [
       + "more than DB_STATEMENT_TIMEOUT." },
 
   { name: "SIDECAR_POOL_SIZE", field: "slotCount", group: "Connections", kind: "integer",
-    default: { of: slotCountDefault, text: "8 per worker; 6 per worker with 4 workers, 4 with more" },
+    default: { of: slotCountDefault, text: "10 per worker; 6 per worker with 4 workers, 4 with more" },
     min: SLOTS_PER_WORKER_MIN, max: 4096,
     perWorker: { min: SLOTS_PER_WORKER_MIN,
-      because: "push, pop, ack and transaction each get a quarter of a worker's connections" },
+      because: "push, pop, ack and transaction each get at least a quarter of a worker's connections" },
     meaning: "Connections for push, pop, ack and transaction, over all workers; at least 4 per worker." },
   { name: "DB_POOL_SIZE", field: "secondaryConnectionCount", group: "Connections", kind: "integer",
     default: { of: secondaryConnectionCountDefault, text: "2 per worker" }, min: 1, max: 4096,

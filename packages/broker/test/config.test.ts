@@ -149,7 +149,7 @@ test("each kind of mistake has its sentence", () => {
     [
       { NUM_WORKERS: "4", SIDECAR_POOL_SIZE: "8" },
       'SIDECAR_POOL_SIZE must be at least 4 per worker, 16 for 4 workers, got "8": ' +
-        "push, pop, ack and transaction each get a quarter of a worker's connections",
+        "push, pop, ack and transaction each get at least a quarter of a worker's connections",
     ],
     [
       { NUM_WORKERS: "4", DB_POOL_SIZE: "3" },
