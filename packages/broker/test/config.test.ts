@@ -91,7 +91,7 @@ test("every default of a machine with two cores", () => {
     lockTimeoutMs: 5000,
     idleInTransactionTimeoutMs: 10_000,
     callDeadlineMs: 35_000,
-    slotCount: 8,
+    slotCount: 10,
     secondaryConnectionCount: 2,
     busEnabled: true,
     microBatchWaitMs: 0,
@@ -126,7 +126,7 @@ test("values are read by their kind, and an empty one counts as unset", () => {
 
 test("defaults follow the variables they depend on", () => {
   assert.equal(config({ DB_STATEMENT_TIMEOUT: "1000" }).callDeadlineMs, 6000);
-  assert.equal(config({ NUM_WORKERS: "3" }).slotCount, 24);
+  assert.equal(config({ NUM_WORKERS: "3" }).slotCount, 30);
   assert.equal(config({ NUM_WORKERS: "10" }).slotCount, 40);
   assert.equal(config({ NUM_WORKERS: "10" }).secondaryConnectionCount, 20);
 });

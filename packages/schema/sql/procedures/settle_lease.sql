@@ -17,6 +17,9 @@ create or replace function queen.settle_lease(
 returns table (status int2, committed int8, released bool, buried int8[])
 language plpgsql
 set search_path = queen, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -19,6 +19,9 @@ create or replace function queen.transact(
 returns jsonb
 language plpgsql
 set search_path = queen, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_appended jsonb := '[]';
