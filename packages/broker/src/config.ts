@@ -149,7 +149,7 @@ const VARIABLES = [
     default: { unset: "disable" },
     meaning: "Encryption for PGHOST, or for a DATABASE_URL that doesn't say." },
   { name: "QUEEN_DATA_DIR", field: "dataDir", group: "Database", kind: "text",
-    default: { unset: "unset: the broker chooses" },
+    default: { unset: "unset: `queen-data` below the current folder, `/var/lib/queen` for root" },
     meaning: "Folder of the PostgreSQL that the broker starts when it is given none." },
   { name: "DB_CONNECTION_TIMEOUT", field: "connectTimeoutMs", group: "Database", kind: "integer",
     default: 2000, min: 100, max: 600_000,
