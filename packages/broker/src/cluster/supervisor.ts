@@ -106,6 +106,9 @@ export class Supervisor<Orders> {
   /** Starts the processes. They load their code and wait for orders. */
   start(): void {
     const execArgv = [...process.execArgv, `--max-semi-space-size=${YOUNG_GENERATION_MB}`];
+    // One worker accepts for itself. Several get their connections in turn from here, for an even share: the
+    // kernel would give most of them to one.
+    cluster.schedulingPolicy = this.#options.workerCount === 1 ? cluster.SCHED_NONE : cluster.SCHED_RR;
     cluster.setupPrimary({ exec: this.#options.script, args: [], execArgv });
     for (let index = 0; index < this.#options.workerCount; index += 1) this.#fork(index);
   }
