@@ -149,7 +149,7 @@ test("every dependency has one door", () => {
 
 // The statements, the session's own settings and checks, and the migrator, which applies the SQL files.
 const MAY_HOLD_SQL = [
-  `${BROKER}postgres/statements.ts`,
+  `${BROKER}postgres/statements/`,
   `${BROKER}postgres/session.ts`,
   `${BROKER}postgres/prepare-database.ts`,
   "packages/schema/src/migrate.ts",
@@ -160,7 +160,7 @@ const SQL =
 
 const sqlElsewhere = (files: readonly SourceFile[]): string[] =>
   files
-    .filter(({ path }) => !MAY_HOLD_SQL.includes(path))
+    .filter(({ path }) => !MAY_HOLD_SQL.some((place) => path.startsWith(place)))
     .flatMap(({ path, text }) =>
       [...text.matchAll(SQL)].map(([found]) => `${path} has SQL: ${found.trim()}…`),
     );

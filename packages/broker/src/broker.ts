@@ -323,11 +323,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     queuesOf: (namespace, task) => queues.of(namespace, task),
     readTimestamp,
     newTransactionId: randomUUID,
-    popDefaults: {
-      timeoutMs: config.popTimeoutMsDefault,
-      batch: config.popBatchSizeDefault,
-      subscriptionMode: config.subscriptionModeDefault,
-    },
+    subscriptionModeDefault: config.subscriptionModeDefault,
     statistics: {
       push: appends.statistics,
       pop: takes.statistics,
@@ -396,13 +392,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   };
 
   const server = new HttpServer({
-    routes: routes({
-      data: dataPlane,
-      admin,
-      groups: new ConsumerGroupRoutes(groups, readTimestamp),
-      letters: new DeadLetterRoutes(letters, readTimestamp),
-      messages: new MessageRoutes(messages, readTimestamp),
-    }),
+    routes: routes(
+      {
+        data: dataPlane,
+        admin,
+        groups: new ConsumerGroupRoutes(groups, readTimestamp),
+        letters: new DeadLetterRoutes(letters, readTimestamp),
+        messages: new MessageRoutes(messages, readTimestamp),
+      },
+      { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
+    ),
     bodyBytesMax: config.bodyBytesMax,
     classify,
     log,

@@ -4,7 +4,7 @@ import type { Queues } from "../control/queues.ts";
 import { checkName } from "../operations/names.ts";
 import { parseQueueOptions, showQueueOptions } from "../operations/queue-options.ts";
 import { json } from "./answers.ts";
-import type { Answer, Request } from "./server.ts";
+import type { Answer, Request } from "./route.ts";
 
 export interface AdminOptions {
   readonly queues: Queues;

@@ -1,5 +1,5 @@
 /** Answers that are made the same way everywhere. */
-import type { Answer } from "./server.ts";
+import type { Answer } from "./route.ts";
 
 export const json = (status: number, value: unknown, headers?: Answer["headers"]): Answer => ({
   status,

@@ -4,13 +4,10 @@ import type { ConsumerGroups, LaggingLaneRow, ListedGroupRow } from "../control/
 import { checkName } from "../operations/names.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
-import { clamp, integer } from "./parameters.ts";
-import type { Answer, Request } from "./server.ts";
+import type { Answer, Request } from "./route.ts";
 import { checkTime, isoTime, type ReadTimestamp } from "./times.ts";
 
 const LAGGING_SECONDS = 300;
-const LAG_SECONDS_DEFAULT = 3600;
-const LANES_PER_PAGE_MAX = 10_000;
 
 const isoOrNull = (us: number | null): string | null => (us === null ? null : isoMilliseconds(us));
 
@@ -27,23 +24,20 @@ export class ConsumerGroupRoutes {
     this.#readTimestamp = readTimestamp;
   }
 
-  async list(request: Request): Promise<Answer> {
-    const groups = await this.#groups.list(request.query.get("queue") ?? undefined);
+  async list(queue: string | undefined): Promise<Answer> {
+    const groups = await this.#groups.list(queue);
     return json(200, groups.map(showGroup));
   }
 
-  async lagging(request: Request): Promise<Answer> {
-    const { query } = request;
-    const seconds = Math.max(0, integer(query, "minLagSeconds", LAG_SECONDS_DEFAULT));
-    const limit = clamp(integer(query, "limit", LANES_PER_PAGE_MAX), 1, LANES_PER_PAGE_MAX);
-    return json(200, (await this.#groups.lagging(seconds, limit)).map(showLaggingLane));
+  async lagging(secondsMin: number, limit: number): Promise<Answer> {
+    return json(200, (await this.#groups.lagging(secondsMin, limit)).map(showLaggingLane));
   }
 
-  async detail(request: Request): Promise<Answer> {
-    const { query } = request;
-    const limit = clamp(integer(query, "limit", LANES_PER_PAGE_MAX), 1, LANES_PER_PAGE_MAX);
-    const offset = Math.max(0, integer(query, "offset", 0));
-    const lanes = await this.#groups.lanes(group(request), query.get("queue") ?? undefined, limit, offset);
+  async detail(
+    request: Request,
+    query: { queue: string | undefined; limit: number; offset: number },
+  ): Promise<Answer> {
+    const lanes = await this.#groups.lanes(group(request), query.queue, query.limit, query.offset);
     const queues = new Map<string, { partitions: unknown[] }>();
     for (const lane of lanes) {
       const queue = queues.get(lane.queue) ?? { partitions: [] };
@@ -66,8 +60,7 @@ export class ConsumerGroupRoutes {
     );
   }
 
-  async delete(request: Request): Promise<Answer> {
-    const metadata = deletesMetadata(request.query);
+  async delete(request: Request, metadata: boolean): Promise<Answer> {
     const name = group(request);
     const lanes = await this.#groups.delete(name, undefined, metadata);
     return json(200, {
@@ -78,8 +71,7 @@ export class ConsumerGroupRoutes {
     });
   }
 
-  async deleteInQueue(request: Request): Promise<Answer> {
-    const metadata = deletesMetadata(request.query);
+  async deleteInQueue(request: Request, metadata: boolean): Promise<Answer> {
     const [name, queueName] = [group(request), queue(request)];
     const lanes = await this.#groups.delete(name, queueName, metadata);
     return json(200, {
@@ -91,12 +83,8 @@ export class ConsumerGroupRoutes {
     });
   }
 
-  async subscribe(request: Request): Promise<Answer> {
+  async subscribe(request: Request, subscriptionTimestamp: string): Promise<Answer> {
     const name = group(request);
-    const { subscriptionTimestamp } = fields(request);
-    if (typeof subscriptionTimestamp !== "string" || subscriptionTimestamp === "") {
-      throw new BrokerError("VALIDATION_FAILED", "Missing subscriptionTimestamp in request body");
-    }
     const time = await checkTime(subscriptionTimestamp, "subscriptionTimestamp", this.#readTimestamp);
     const rowsUpdated = await this.#groups.subscribe(name, time);
     return json(200, { success: true, consumerGroup: name, newTimestamp: isoTime(time), rowsUpdated });
@@ -159,11 +147,6 @@ const queue = (request: Request): string => checkName(request.params.queue, "que
 function fields(request: Request): Record<string, unknown> {
   const body = request.json();
   return (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
-}
-
-function deletesMetadata(query: URLSearchParams): boolean {
-  const text = query.get("deleteMetadata") ?? "true";
-  return text !== "false" && text !== "0";
 }
 
 function showGroup(group: ListedGroupRow): Record<string, unknown> {

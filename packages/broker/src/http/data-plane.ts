@@ -15,8 +15,7 @@ import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Renewer } from "../settling/renewer.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
 import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
-import { type PopDefaults, type PopParameters, popParameters } from "./parameters.ts";
-import type { Answer, Request } from "./server.ts";
+import type { Answer, Request } from "./route.ts";
 
 export interface DataPlaneOptions {
   readonly pusher: Pusher;
@@ -34,13 +33,32 @@ export interface DataPlaneOptions {
   /** The time that a text means, as PostgreSQL writes it; undefined: it means none. */
   readonly readTimestamp: (text: string) => Promise<string | undefined>;
   readonly newTransactionId: () => string;
-  readonly popDefaults: PopDefaults;
+  /** Of a group that says nothing at its first pop. */
+  readonly subscriptionModeDefault: string;
   readonly statistics: Readonly<
     Record<"push" | "pop" | "ack" | "transaction" | "renew_lease", OperationStatistics>
   >;
   /** Somebody works here. */
   readonly active: () => void;
   readonly now: () => number;
+}
+
+export interface PopQuery {
+  readonly batch: number;
+  readonly partitions: number;
+  readonly wait: boolean;
+  readonly timeout: number;
+  readonly consumerGroup: string | undefined;
+  readonly autoAck: boolean;
+  readonly subscriptionMode: string | undefined;
+  readonly subscriptionFrom: string | undefined;
+}
+
+export interface AnyPopQuery extends PopQuery {
+  readonly queue: string | undefined;
+  readonly partition: string | undefined;
+  readonly namespace: string | undefined;
+  readonly task: string | undefined;
 }
 
 const QUEUES_PER_POP_MAX = 200;
@@ -70,27 +88,17 @@ export class DataPlane {
 
   // ------------------------------------------------------------------------------------------------- pop
 
-  async popQueue(request: Request): Promise<Answer> {
+  async popQueue(request: Request, query: PopQuery): Promise<Answer> {
     const queue = checkName(request.params.queue, "queue", { allowEmpty: true });
     const partition =
       request.params.partition === undefined ? undefined : checkName(request.params.partition, "partition");
-    return this.#pop(request, [queue], partition);
+    return this.#pop(request, query, [queue], partition);
   }
 
   /** By `queue` and `partition`, or by `namespace` and `task`. */
-  async popAny(request: Request): Promise<Answer> {
-    const { query } = request;
-    const queue = query.get("queue");
-    const partition = query.get("partition");
-    if (queue !== null) {
-      return this.#pop(
-        request,
-        [checkName(queue, "queue", { allowEmpty: true })],
-        partition ? checkName(partition, "partition") : undefined,
-      );
-    }
-    const namespace = query.get("namespace") ?? "";
-    const task = query.get("task") ?? "";
+  async popAny(request: Request, query: AnyPopQuery): Promise<Answer> {
+    const { queue, partition, namespace = "", task = "" } = query;
+    if (queue !== undefined) return this.#pop(request, query, [queue], partition);
     if (namespace === "" && task === "") {
       throw new BrokerError(
         "VALIDATION_FAILED",
@@ -98,31 +106,36 @@ export class DataPlane {
       );
     }
     const queues = await this.#options.queuesOf(namespace, task);
-    return this.#pop(request, queues.slice(0, QUEUES_PER_POP_MAX), undefined);
+    return this.#pop(request, query, queues.slice(0, QUEUES_PER_POP_MAX), undefined);
   }
 
-  async #pop(request: Request, queues: readonly string[], partition: string | undefined): Promise<Answer> {
-    const { now, statistics, popDefaults } = this.#options;
+  async #pop(
+    request: Request,
+    query: PopQuery,
+    queues: readonly string[],
+    partition: string | undefined,
+  ): Promise<Answer> {
+    const { now, statistics } = this.#options;
     const startedAtMs = now();
     this.#options.active();
-    const parameters = popParameters(request.query, popDefaults);
-    const subscription = await this.#subscription(parameters);
+    const { consumerGroup: group = QUEUE_MODE_GROUP, autoAck } = query;
+    const timeoutMs = query.wait ? query.timeout : 0;
+    const subscription = await this.#subscription(group, query);
     const wanted = (queue: string, waitMs: number): PopRequest => ({
       queue,
       partition,
-      group: parameters.group,
-      batch: parameters.batch,
-      partitions: parameters.partitions,
-      autoAck: parameters.autoAck,
+      group,
+      batch: query.batch,
+      partitions: query.partitions,
+      autoAck,
       waitMs,
       subscription,
     });
-    const leftMs = (): number =>
-      parameters.waitMs > 0 ? Math.max(1, parameters.waitMs - (now() - startedAtMs)) : 0;
+    const leftMs = (): number => (timeoutMs > 0 ? Math.max(1, timeoutMs - (now() - startedAtMs)) : 0);
     for (let round = 1; ; round++) {
       const outcome = await this.#popFirst(request, queues, wanted, leftMs);
-      const answer = this.#popAnswer(request, outcome, parameters);
-      if (outcome.status === "messages" && answer.gone > 0 && !parameters.autoAck) {
+      const answer = this.#popAnswer(request, outcome, autoAck);
+      if (outcome.status === "messages" && answer.gone > 0 && !autoAck) {
         const finished = this.#options.finishGone(outcome.taken, outcome.token);
         if (answer.messages === 0) await finished;
       }
@@ -192,7 +205,7 @@ export class DataPlane {
   #popAnswer(
     request: Request,
     outcome: PopOutcome,
-    { autoAck }: PopParameters,
+    autoAck: boolean,
   ): Answer & { readonly messages: number; readonly gone: number } {
     if (outcome.status === "empty") return { ...emptyAnswer(outcome.reason), messages: 0, gone: 0 };
     const { taken, token, group } = outcome;
@@ -219,11 +232,11 @@ export class DataPlane {
     return { status: 200, ...answer };
   }
 
-  async #subscription(parameters: PopParameters): Promise<Subscription> {
-    const { subscriptionMode: mode, subscriptionFrom: from } = parameters;
-    if (parameters.group === QUEUE_MODE_GROUP) return { mode: "all", from: null }; // only named groups subscribe
+  async #subscription(group: string, query: PopQuery): Promise<Subscription> {
+    const { subscriptionMode: mode = this.#options.subscriptionModeDefault, subscriptionFrom: from } = query;
+    if (group === QUEUE_MODE_GROUP) return { mode: "all", from: null }; // only named groups subscribe
     if (from === "now") return { mode: "new", from: null };
-    if (from !== "") {
+    if (from !== undefined) {
       const time = await this.#options.readTimestamp(from);
       if (time === undefined) {
         throw new BrokerError(

@@ -18,13 +18,14 @@ import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
-import { clamp, integer } from "./parameters.ts";
-import type { Answer, Request } from "./server.ts";
+import type { Answer, Request } from "./route.ts";
 import { checkTime, type ReadTimestamp } from "./times.ts";
 
-const PER_PAGE_MAX = 1_000;
 const REQUEUED_AT_ONCE_MAX = 1_000;
 const PURGED_AT_ONCE_MAX = 10_000;
+
+/** Which letters are meant. */
+type Fields = { readonly [K in "queue" | "consumerGroup" | "partition" | "from" | "to"]?: unknown };
 
 const invalid = (message: string): BrokerError => new BrokerError("VALIDATION_FAILED", message);
 
@@ -37,12 +38,10 @@ export class DeadLetterRoutes {
     this.#readTimestamp = readTimestamp;
   }
 
-  async list(request: Request): Promise<Answer> {
-    const { query } = request;
-    const limit = clamp(integer(query, "limit", 100), 1, PER_PAGE_MAX);
-    const offset = Math.max(0, integer(query, "offset", 0));
-    const filter = await this.#filter(Object.fromEntries(query));
-    const after = pageEnd(query.get("page"));
+  async list(query: Fields & { limit: number; offset: number; page: string | undefined }): Promise<Answer> {
+    const { limit, offset } = query;
+    const filter = await this.#filter(query);
+    const after = pageEnd(query.page);
     const { letters, total } = await this.#letters.list(filter, { limit, offset, after });
     const last = letters.length === limit ? letters[letters.length - 1] : undefined;
     const nextPage = last ? `"${last.failedAtUs}.${last.id}"` : "null";
@@ -94,10 +93,10 @@ export class DeadLetterRoutes {
     return { chosen: { filter }, limit: Math.min(limit, limitMax) };
   }
 
-  async #filter(fields: Readonly<Record<string, unknown>>): Promise<DeadLetterFilter> {
+  async #filter(fields: Fields): Promise<DeadLetterFilter> {
     const time = async (field: "from" | "to"): Promise<string | undefined> =>
       isGiven(fields[field]) ? checkTime(fields[field], field, this.#readTimestamp) : undefined;
-    const name = (field: string): string | undefined =>
+    const name = (field: keyof Fields): string | undefined =>
       isGiven(fields[field]) ? checkName(fields[field], field) : undefined;
     return {
       queue: name("queue"),
@@ -127,8 +126,8 @@ function chosenIds(ids: unknown, group: unknown, max: number): Chosen {
   return { letters, messages, group: isGiven(group) ? checkName(group, "consumerGroup") : undefined };
 }
 
-function pageEnd(text: string | null): PageEnd | undefined {
-  if (text === null || text === "") return undefined;
+function pageEnd(text: string | undefined): PageEnd | undefined {
+  if (text === undefined) return undefined;
   const match = /^(\d{1,16})\.(\d{1,15})$/.exec(text);
   if (match) return { failedAtUs: Number(match[1]), id: Number(match[2]) };
   throw invalid("page must be the nextPage of an answer.");

@@ -7,32 +7,50 @@ import {
   partitionId,
   QUEUE_MODE_GROUP,
 } from "@queen/protocol";
-import {
-  type ListedMessageRow,
-  MESSAGE_STATUSES,
-  type MessageFilter,
-  type MessageList,
-  type MessagePage,
-  type MessageRow,
-  type MessageStatus,
-  type Messages,
-  type Place,
+import type {
+  ListedMessageRow,
+  MessageFilter,
+  MessageList,
+  MessagePage,
+  MessageRow,
+  MessageStatus,
+  Messages,
+  Place,
 } from "../control/messages.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
 import { transactionIdJson } from "../operations/segment.ts";
 import { isoMicroseconds, isoMilliseconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
-import { clamp, integer } from "./parameters.ts";
-import type { Answer, Request } from "./server.ts";
+import type { Answer, Request } from "./route.ts";
 import { checkTime, type ReadTimestamp } from "./times.ts";
 
-const PER_PAGE_MAX = 1_000;
 // Across partitions, skipping walks what it skips; a page token does not.
 const OFFSET_ACROSS_PARTITIONS_MAX = 10_000;
 const RANGE_MS_DEFAULT = 3_600_000;
 const ERROR_LENGTH_MAX = 8_000;
 const MOVED_BY_OPERATOR = "Moved to the dead letters by an operator";
+
+export interface PageQuery {
+  readonly partition: string | undefined;
+  readonly status: MessageStatus | undefined;
+  readonly limit: number;
+  readonly offset: number;
+  readonly page: string | undefined;
+}
+
+export interface ListQuery extends PageQuery {
+  readonly queue: string | undefined;
+  readonly ns: string | undefined;
+  readonly task: string | undefined;
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+}
+
+export interface ActQuery {
+  readonly id: string | undefined;
+  readonly consumerGroup: string | undefined;
+}
 
 const invalid = (message: string): BrokerError => new BrokerError("VALIDATION_FAILED", message);
 
@@ -45,25 +63,23 @@ export class MessageRoutes {
     this.#readTimestamp = readTimestamp;
   }
 
-  async list(request: Request): Promise<Answer> {
-    const { query } = request;
+  async list(query: ListQuery): Promise<Answer> {
     const time = async (name: "from" | "to"): Promise<string | undefined> =>
-      query.get(name) ? checkTime(query.get(name), name, this.#readTimestamp) : undefined;
-    const queue = query.get("queue");
+      query[name] ? checkTime(query[name], name, this.#readTimestamp) : undefined;
     const filter: MessageFilter = {
-      queue: queue ? checkName(queue, "queue") : undefined,
-      partition: query.get("partition") ? checkName(query.get("partition"), "partition") : undefined,
-      namespace: query.get("ns") || undefined,
-      task: query.get("task") || undefined,
-      status: status(query.get("status")),
+      queue: query.queue,
+      partition: query.partition,
+      namespace: query.ns,
+      task: query.task,
+      status: query.status,
       from: (await time("from")) ?? new Date(Date.now() - RANGE_MS_DEFAULT).toISOString(),
       to: await time("to"),
     };
     if (filter.partition !== undefined && filter.queue === undefined) {
       throw invalid("partition needs queue: partitions of different queues may have the same name.");
     }
-    const { limit, offset } = page(query, 200, filter.partition !== undefined);
-    const list = await this.#messages.list(filter, { limit, offset, after: pageEnd(query.get("page")) });
+    const { limit, offset } = checkPage(query);
+    const list = await this.#messages.list(filter, { limit, offset, after: pageEnd(query.page) });
     const readers = list?.readers ?? { hasQueueMode: false, namedGroups: 0 };
     return {
       status: 200,
@@ -79,21 +95,20 @@ export class MessageRoutes {
   }
 
   /** A queue's messages, of any age. */
-  async ofQueue(request: Request): Promise<Answer> {
-    const { query } = request;
-    const partition = query.get("partition") ? checkName(query.get("partition"), "partition") : undefined;
-    const { limit, offset } = page(query, 50, partition !== undefined);
+  async ofQueue(request: Request, query: PageQuery): Promise<Answer> {
+    const { partition, status } = query;
+    const { limit, offset } = checkPage(query);
     const list = await this.#messages.list(
       {
         queue: checkName(request.params.queue, "queue", { allowEmpty: true }),
         partition,
         namespace: undefined,
         task: undefined,
-        status: status(query.get("status")),
+        status,
         from: undefined,
         to: undefined,
       },
-      { limit, offset, after: pageEnd(query.get("page")) },
+      { limit, offset, after: pageEnd(query.page) },
     );
     if (!list) {
       throw new BrokerError(
@@ -109,16 +124,16 @@ export class MessageRoutes {
     };
   }
 
-  async read(request: Request): Promise<Answer> {
-    const place = await this.#place(request);
+  async read(request: Request, id: string | undefined): Promise<Answer> {
+    const place = await this.#place(request, id);
     const message = place && (await this.#messages.read(place));
     if (!message) throw new BrokerError("NOT_FOUND", "Message not found");
     return { status: 200, body: showMessage(place, message) };
   }
 
   /** Deleting what is not there is no error: the answer says so. */
-  async delete(request: Request): Promise<Answer> {
-    const place = await this.#place(request);
+  async delete(request: Request, id: string | undefined): Promise<Answer> {
+    const place = await this.#place(request, id);
     const deleted = place !== undefined && (await this.#messages.delete(place));
     return json(200, {
       success: deleted,
@@ -128,10 +143,10 @@ export class MessageRoutes {
     });
   }
 
-  async retry(request: Request): Promise<Answer> {
+  async retry(request: Request, query: ActQuery): Promise<Answer> {
     const { partitionId: partition, transactionId } = request.params;
-    const { consumerGroup } = fields(request);
-    const place = await this.#existing(request);
+    const { consumerGroup } = fields(request, query.consumerGroup);
+    const place = await this.#existing(request, query.id);
     const { action, at } = await this.#messages.retry(place, consumerGroup);
     return json(200, {
       success: true,
@@ -143,10 +158,10 @@ export class MessageRoutes {
     });
   }
 
-  async bury(request: Request): Promise<Answer> {
+  async bury(request: Request, query: ActQuery): Promise<Answer> {
     const { partitionId: partition, transactionId } = request.params;
-    const { consumerGroup, error } = fields(request);
-    const place = await this.#existing(request);
+    const { consumerGroup, error } = fields(request, query.consumerGroup);
+    const place = await this.#existing(request, query.id);
     await this.#messages.bury(place, consumerGroup, error);
     return json(200, {
       success: true,
@@ -157,14 +172,14 @@ export class MessageRoutes {
     });
   }
 
-  async #existing(request: Request): Promise<Place> {
-    const place = await this.#place(request);
+  async #existing(request: Request, id: string | undefined): Promise<Place> {
+    const place = await this.#place(request, id);
     if (place) return place;
     throw new BrokerError("NOT_FOUND", "Message not found");
   }
 
   /** By the query's `id`, or by a search for the transactionId. */
-  async #place(request: Request): Promise<Place | undefined> {
+  async #place(request: Request, id: string | undefined): Promise<Place | undefined> {
     const text = request.params.partitionId!;
     if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) {
       throw invalid(`partitionId must be a UUID, got "${text.slice(0, 40)}".`);
@@ -172,8 +187,7 @@ export class MessageRoutes {
     const partition = parsePartitionId(text);
     const transactionId = checkName(request.params.transactionId, "transactionId");
     if (partition === undefined) return undefined;
-    const id = request.query.get("id");
-    if (!id) return this.#messages.find(partition, transactionId);
+    if (id === undefined) return this.#messages.find(partition, transactionId);
     const place = parseMessageId(id);
     if (!place || place.partition !== partition)
       throw invalid("id must be the id of a message of this partition.");
@@ -183,13 +197,13 @@ export class MessageRoutes {
 }
 
 /** The group and the reason that a body or a query names. */
-function fields(request: Request): { consumerGroup: string; error: string } {
+function fields(request: Request, named: string | undefined): { consumerGroup: string; error: string } {
   const body = request.json();
   const { consumerGroup, error } = (typeof body === "object" && body !== null ? body : {}) as Record<
     string,
     unknown
   >;
-  const group = consumerGroup ?? request.query.get("consumerGroup");
+  const group = consumerGroup ?? named;
   if (error !== undefined && error !== null && typeof error !== "string")
     throw invalid("error must be a string.");
   return {
@@ -199,21 +213,9 @@ function fields(request: Request): { consumerGroup: string; error: string } {
   };
 }
 
-function status(text: string | null): MessageStatus | undefined {
-  if (!text) return undefined;
-  const known = MESSAGE_STATUSES.find((each) => each === text);
-  if (known) return known;
-  throw invalid(`status must be one of ${MESSAGE_STATUSES.join(", ")}, got "${text.slice(0, 40)}".`);
-}
-
-function page(
-  query: URLSearchParams,
-  limitDefault: number,
-  isOnePartition: boolean,
-): { limit: number; offset: number } {
-  const limit = clamp(integer(query, "limit", limitDefault), 1, PER_PAGE_MAX);
-  const offset = Math.max(0, integer(query, "offset", 0));
-  if (!isOnePartition && offset > OFFSET_ACROSS_PARTITIONS_MAX) {
+function checkPage(query: PageQuery): { limit: number; offset: number } {
+  const { limit, offset, partition } = query;
+  if (partition === undefined && offset > OFFSET_ACROSS_PARTITIONS_MAX) {
     throw invalid(
       `offset may be at most ${OFFSET_ACROSS_PARTITIONS_MAX} across partitions; ` +
         "name a partition, or go on with page, the nextPage of an answer.",
@@ -222,8 +224,8 @@ function page(
   return { limit, offset };
 }
 
-function pageEnd(text: string | null): MessagePage | undefined {
-  if (!text) return undefined;
+function pageEnd(text: string | undefined): MessagePage | undefined {
+  if (text === undefined) return undefined;
   const match = /^(\d{1,16})\.(\d{1,15})\.(\d{1,15})$/.exec(text);
   if (match) return { createdAtUs: Number(match[1]), partition: Number(match[2]), offset: Number(match[3]) };
   throw invalid("page must be the nextPage of an answer.");

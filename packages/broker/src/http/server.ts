@@ -8,35 +8,9 @@ import type { AddressInfo } from "node:net";
 import { BrokerError } from "@queen/protocol";
 import { bodyText } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
-
-export interface Answer {
-  readonly status: number;
-  /** One character per byte unless `isText`. */
-  readonly body?: string;
-  readonly isText?: boolean;
-  readonly contentType?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-export interface Request {
-  readonly method: string;
-  readonly path: string;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  /** The body as a latin1 string (one character per byte), checked to be UTF-8. */
-  text(): string;
-  /** The body as JSON; undefined where there is none. */
-  json(): unknown;
-  /** Called once, when the connection closes before the answer was written out; at once if it has already. */
-  onHangUp(listener: () => void): void;
-}
-
-export interface Route {
-  readonly method: "GET" | "POST" | "DELETE" | "PUT";
-  /** With `:name` for a parameter. */
-  readonly path: string;
-  readonly handle: (request: Request) => Promise<Answer> | Answer;
-}
+import { checkBody } from "./body-check.ts";
+import { readQuery } from "./parameters.ts";
+import type { Answer, Request, Route } from "./route.ts";
 
 export interface HttpServerOptions {
   readonly routes: readonly Route[];
@@ -172,6 +146,7 @@ export class HttpServer {
           path,
           params: found.params,
           query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)),
+          headers: incoming.headers,
           text: () => bodyText(body),
           json: () => parseJson(body),
           onHangUp: (listener) => {
@@ -179,7 +154,7 @@ export class HttpServer {
             if (isCut) listener();
           },
         };
-        return Promise.resolve(found.route.handle(request)).then(send);
+        return Promise.resolve(serve(found.route, request)).then(send);
       })
       .catch(fail);
   }
@@ -263,6 +238,14 @@ export class HttpServer {
     if (error instanceof MethodNotAllowed) headers.Allow = error.allowed.join(", ");
     return { status, body: JSON.stringify({ error: message, code }), isText: true, headers };
   }
+}
+
+function serve(route: Route, request: Request): Promise<Answer> | Answer {
+  return route.handle(request, {
+    query: readQuery(route.query, request.query),
+    body:
+      route.body && !route.body.readByHandler ? checkBody(route.body.shape, request.json() ?? {}) : undefined,
+  });
 }
 
 class MethodNotAllowed extends BrokerError {

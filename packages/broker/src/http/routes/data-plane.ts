@@ -1,0 +1,250 @@
+/** The routes of the data plane. */
+import { POP_BATCH_MAX, POP_PARTITIONS_MAX } from "@queen/protocol";
+import { z } from "zod";
+import type { DataPlane } from "../data-plane.ts";
+import { flag, integer, named, queueName, text } from "../parameters.ts";
+import { type AnswerShape, type Route, route } from "../route.ts";
+import { count, id, payload, time } from "./shapes.ts";
+
+export interface PopDefaults {
+  readonly timeoutMs: number;
+  readonly batch: number;
+}
+
+const WAIT_MS_MAX = 3_600_000;
+
+const pushItem = z.looseObject({
+  queue: z.string().max(255),
+  partition: z.string().min(1).max(255).optional().describe("`Default` if absent"),
+  transactionId: z.string().max(255).optional().describe("A new UUID if absent or empty"),
+  traceId: z.string().nullable().optional(),
+  payload: payload.optional(),
+});
+
+const pushResults = z.array(
+  z.object({
+    index: count,
+    status: z.enum(["queued", "duplicate"]),
+    transaction_id: z.string(),
+    message_id: id,
+    partition_id: id.optional(),
+    trace_id: z.string().nullable().optional(),
+    queueName: z.string(),
+  }),
+);
+
+const popped = z.object({
+  success: z.literal(true),
+  queue: z.string(),
+  partition: z.string().describe("Of the first message"),
+  partitionId: id,
+  leaseId: z.string().describe("Empty with autoAck"),
+  consumerGroup: z.string(),
+  partitionsClaimed: count,
+  messages: z.array(
+    z.object({
+      id,
+      transactionId: z.string(),
+      traceId: z.string().nullable(),
+      producerSub: z.string().nullable(),
+      data: payload,
+      createdAt: time,
+      partitionId: id,
+      partition: z.string(),
+      leaseId: z.string(),
+      consumerGroup: z.string(),
+    }),
+  ),
+});
+
+const ack = z.looseObject({
+  transactionId: z.string(),
+  partitionId: z.string(),
+  leaseId: z.string().nullable().optional(),
+  status: z.string().optional().describe("completed, success, failed, retry or dlq"),
+  error: z.string().nullable().optional(),
+});
+
+const ackResults = z.array(
+  z.object({
+    index: count,
+    transactionId: z.string(),
+    success: z.boolean(),
+    error: z.string().nullable(),
+    queueName: z.string().nullable(),
+    partitionName: z.string().nullable(),
+    leaseReleased: z.boolean(),
+    dlq: z.boolean(),
+  }),
+);
+
+const transactionBody = z.looseObject({
+  operations: z
+    .array(
+      z.union([
+        z.looseObject({ type: z.literal("push"), items: z.array(pushItem) }),
+        ack.extend({ type: z.literal("ack"), consumerGroup: z.string().nullable().optional() }),
+      ]),
+    )
+    .min(1),
+  requiredLeases: z.array(z.string()).optional(),
+});
+
+const transactionResults = z.object({
+  transactionId: id,
+  success: z.boolean(),
+  error: z.string().optional(),
+  code: z.string().optional(),
+  results: z.array(
+    z.object({
+      index: count,
+      type: z.enum(["push", "ack"]),
+      success: z.boolean(),
+      status: z.enum(["queued", "duplicate"]).optional(),
+      transactionId: z.string(),
+      messageId: id.optional(),
+      partitionId: id.optional(),
+      queueName: z.string().optional(),
+      error: z.string().nullable().optional(),
+      dlq: z.boolean().optional(),
+    }),
+  ),
+});
+
+const popAnswers: Record<number, AnswerShape> = {
+  200: { summary: "Messages, leased to the caller unless autoAck", shape: popped },
+  204: { summary: "Nothing to deliver", headers: { "Queen-Empty-Reason": "Why nothing was delivered" } },
+};
+
+export function dataPlaneRoutes(data: DataPlane, defaults: PopDefaults): Route[] {
+  const pop = {
+    batch: integer("Messages at most, over all partitions", {
+      fallback: defaults.batch,
+      min: 1,
+      max: POP_BATCH_MAX,
+    }),
+    partitions: integer("Partitions at most, under one lease", {
+      fallback: 1,
+      min: 1,
+      max: POP_PARTITIONS_MAX,
+    }),
+    wait: flag("Long poll"),
+    timeout: integer("Milliseconds to wait", { fallback: defaults.timeoutMs, min: 0, max: WAIT_MS_MAX }),
+    consumerGroup: named("The group that reads; without one, queue mode"),
+    autoAck: flag("Finished at delivery, without a lease: at most once"),
+    subscriptionMode: text("At a group's first pop: `new` starts with what is pushed from now on"),
+    subscriptionFrom: text("At a group's first pop: `now`, or a time to start from"),
+  };
+  const facts = { tag: "Data plane" } as const;
+  return [
+    route({
+      ...facts,
+      method: "POST",
+      path: "/api/v1/push",
+      access: "produce",
+      summary: "Stores messages; queues and partitions are made as needed",
+      bytes: z.looseObject({ items: z.array(pushItem) }),
+      answers: { 201: { summary: "What became of each item, in their order", shape: pushResults } },
+      handle: (request) => data.push(request),
+    }),
+    route({
+      ...facts,
+      method: "GET",
+      path: "/api/v1/pop",
+      access: "consume",
+      summary: "Takes messages by queue and partition, or by namespace and task",
+      query: {
+        ...pop,
+        queue: queueName("The queue"),
+        partition: named("One partition of the queue"),
+        namespace: text("Any queue of the namespace, those of higher priority first"),
+        task: text("Any queue of the task"),
+      },
+      answers: popAnswers,
+      handle: (request, { query }) => data.popAny(request, query),
+    }),
+    route({
+      ...facts,
+      method: "GET",
+      path: "/api/v1/pop/queue/:queue",
+      access: "consume",
+      summary: "Takes messages of any partition of the queue",
+      query: pop,
+      answers: popAnswers,
+      handle: (request, { query }) => data.popQueue(request, query),
+    }),
+    route({
+      ...facts,
+      method: "GET",
+      path: "/api/v1/pop/queue/:queue/partition/:partition",
+      access: "consume",
+      summary: "Takes messages of one partition",
+      query: pop,
+      answers: popAnswers,
+      handle: (request, { query }) => data.popQueue(request, query),
+    }),
+    route({
+      ...facts,
+      method: "POST",
+      path: "/api/v1/ack",
+      access: "consume",
+      summary: "Finishes or fails one message",
+      bytes: ack.extend({ consumerGroup: z.string().nullable().optional() }),
+      answers: { 200: { summary: "An array of one result", shape: ackResults } },
+      handle: (request) => data.ack(request),
+    }),
+    route({
+      ...facts,
+      method: "POST",
+      path: "/api/v1/ack/batch",
+      access: "consume",
+      summary: "Finishes or fails many messages",
+      bytes: z.looseObject({
+        acknowledgments: z.array(ack),
+        consumerGroup: z.string().nullable().optional(),
+      }),
+      answers: { 200: { summary: "One result per acknowledgment", shape: ackResults } },
+      handle: (request) => data.ackBatch(request),
+    }),
+    route({
+      ...facts,
+      method: "POST",
+      path: "/api/v1/transaction",
+      access: "write",
+      summary: "Pushes and acks in one commit, all or nothing",
+      bytes: transactionBody,
+      answers: {
+        200: { summary: "Committed", shape: transactionResults },
+        409: { summary: "Refused; nothing was kept", shape: transactionResults },
+      },
+      handle: (request) => data.transaction(request),
+    }),
+    route({
+      ...facts,
+      method: "POST",
+      path: "/api/v1/lease/:leaseId/extend",
+      access: "consume",
+      summary: "Extends every partition of the lease that is still held",
+      bytes: z
+        .union([z.looseObject({ seconds: z.number().optional() }), z.array(z.unknown()).max(0)])
+        .optional(),
+      answers: {
+        200: {
+          summary: "An array of one",
+          headers: { "Queen-Lease-Expires-At": "The same time as `newExpiresAt`" },
+          shape: z.array(
+            z.object({
+              index: count,
+              leaseId: z.string(),
+              success: z.boolean(),
+              error: z.string().nullable(),
+              expiresAt: time.nullable(),
+              newExpiresAt: time.nullable(),
+            }),
+          ),
+        },
+      },
+      handle: (request) => data.extendLease(request),
+    }),
+  ];
+}

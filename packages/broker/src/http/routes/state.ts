@@ -1,0 +1,54 @@
+/** The routes that tell how the broker is. */
+import { z } from "zod";
+import type { Admin } from "../admin.ts";
+import { type Route, route } from "../route.ts";
+import { count } from "./shapes.ts";
+
+const health = z.object({
+  status: z.enum(["healthy", "unhealthy"]),
+  database: z.enum(["connected", "disconnected"]),
+  server: z.string(),
+  worker_id: count,
+  version: z.string(),
+});
+const state = z.object({ status: z.string() });
+
+export function stateRoutes(admin: Admin): Route[] {
+  const facts = { method: "GET", access: "open", tag: "System" } as const;
+  return [
+    route({
+      ...facts,
+      path: "/health",
+      summary: "Whether the database can be used",
+      answers: {
+        200: { summary: "It can", shape: health },
+        503: { summary: "It cannot", shape: health },
+      },
+      handle: () => admin.health(),
+    }),
+    route({
+      ...facts,
+      path: "/livez",
+      summary: "Whether the process lives",
+      answers: { 200: { summary: "It does", shape: state } },
+      handle: () => admin.alive(),
+    }),
+    route({
+      ...facts,
+      path: "/readyz",
+      summary: "Whether requests can be served",
+      answers: {
+        200: { summary: "They can", shape: state },
+        503: { summary: "They cannot yet", shape: state },
+      },
+      handle: () => admin.ready(),
+    }),
+    route({
+      ...facts,
+      path: "/metrics",
+      summary: "Figures of the worker that answers",
+      answers: { 200: { summary: "Figures by part", shape: z.record(z.string(), z.unknown()) } },
+      handle: () => admin.metrics(),
+    }),
+  ];
+}
