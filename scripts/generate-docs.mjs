@@ -7,6 +7,7 @@
  * It reads the built packages: run `npm run build` first.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { routeTable } from "@queen/broker";
 import { ERRORS } from "@queen/protocol";
 import { configurationPage } from "../packages/broker/dist/src/config.js";
 
@@ -26,13 +27,20 @@ const WHAT_TO_DO = {
   INTERNAL: "Report it with the broker's log lines of that moment; it is a fault of the broker.",
 };
 
-const PAGES = { "configuration.md": configurationPage(), "errors.md": errorsPage() };
+const HEADER = "<!-- Written by scripts/generate-docs.mjs; edit the tables it reads. -->\n\n";
+const ROUTES_BEGIN = "<!-- routes: written by scripts/generate-docs.mjs from the route table -->\n";
+const ROUTES_END = "<!-- end of routes -->\n";
+
+const PAGES = {
+  "configuration.md": HEADER + configurationPage(),
+  "errors.md": HEADER + errorsPage(),
+  "http-api.md": withRoutes(readOrEmpty(new URL("../docs/http-api.md", import.meta.url))),
+};
 
 const check = process.argv.includes("--check");
 const folder = new URL("../docs/", import.meta.url);
 mkdirSync(folder, { recursive: true });
-for (const [name, body] of Object.entries(PAGES)) {
-  const page = `<!-- Written by scripts/generate-docs.mjs; edit the tables it reads. -->\n\n${body}`;
+for (const [name, page] of Object.entries(PAGES)) {
   const file = new URL(name, folder);
   if (page === readOrEmpty(file)) continue;
   if (check) {
@@ -63,6 +71,18 @@ people. Where trying again may help, the same request can be sent again unchange
 |---|---|---|---|
 ${rows.join("\n")}
 `;
+}
+
+/** The page with its table of routes as the broker serves them. */
+function withRoutes(page) {
+  const [before, rest] = page.split(ROUTES_BEGIN);
+  const after = rest?.split(ROUTES_END)[1];
+  if (after === undefined) throw new Error("docs/http-api.md has no marks for the table of routes");
+  const rows = routeTable({ timeoutMs: 30_000, batch: 1 }).map(
+    ({ method, path, access, summary }) => `| ${method} | \`${path}\` | ${access} | ${summary} |`,
+  );
+  const table = `| method | path | access | |\n|---|---|---|---|\n${rows.join("\n")}\n`;
+  return before + ROUTES_BEGIN + table + ROUTES_END + after;
 }
 
 function readOrEmpty(file) {

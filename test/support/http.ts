@@ -1,8 +1,10 @@
 /**
  * A client of the broker's HTTP interface as plain as possible: it sends what a test says and shows what
- * came back, also where that breaks the contract. It never retries and knows no status to be an error.
+ * came back. It never retries and knows no status to be an error; but an answer that is not as the broker's
+ * own description says fails the test.
  */
 import { Agent, type IncomingHttpHeaders, request as sendRequest } from "node:http";
+import { checkAnswer } from "./agreement.ts";
 
 export interface HttpAnswer {
   readonly status: number;
@@ -123,7 +125,13 @@ export class HttpClient {
           response.once("end", () => {
             const text = Buffer.concat(chunks).toString("utf8");
             const { statusCode = 0, headers } = response;
-            resolve({ status: statusCode, headers, text, json: parse(text) });
+            const answer = { status: statusCode, headers, text, json: parse(text) };
+            try {
+              checkAnswer(method, path, answer);
+              resolve(answer);
+            } catch (error) {
+              reject(error);
+            }
           });
         },
       );

@@ -400,7 +400,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         letters: new DeadLetterRoutes(letters, readTimestamp),
         messages: new MessageRoutes(messages, readTimestamp),
       },
-      { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
+      {
+        popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
+        version,
+      },
     ),
     bodyBytesMax: config.bodyBytesMax,
     classify,

@@ -1,5 +1,8 @@
-/** What other packages may use of the broker: its configuration, and its own PostgreSQL. */
+/** What other packages may use of the broker: its configuration, its interface, and its own PostgreSQL. */
 export { type Config, ConfigError, type Environment, readConfig } from "./config.ts";
+export { type OpenApi, openApi } from "./http/openapi.ts";
+export type { Route } from "./http/route.ts";
+export { routeTable } from "./http/routes.ts";
 export {
   type DatabaseHost,
   type DatabaseSettings,

@@ -7,6 +7,11 @@ import { json } from "./answers.ts";
 import type { Answer, Request } from "./route.ts";
 import { checkTime, isoTime, type ReadTimestamp } from "./times.ts";
 
+export interface SeekBody {
+  readonly toEnd?: unknown;
+  readonly timestamp?: string | null | undefined;
+}
+
 const LAGGING_SECONDS = 300;
 
 const isoOrNull = (us: number | null): string | null => (us === null ? null : isoMilliseconds(us));
@@ -90,9 +95,8 @@ export class ConsumerGroupRoutes {
     return json(200, { success: true, consumerGroup: name, newTimestamp: isoTime(time), rowsUpdated });
   }
 
-  async seekQueue(request: Request): Promise<Answer> {
+  async seekQueue(request: Request, body: SeekBody): Promise<Answer> {
     const [name, queueName] = [group(request), queue(request)];
-    const body = fields(request);
     const at = await this.#place(body);
     const { lanes } = await this.#groups.seek({ queue: queueName, group: name, partition: undefined, at });
     return json(200, {
@@ -106,10 +110,9 @@ export class ConsumerGroupRoutes {
   }
 
   /** To the end, unless the body says a time. */
-  async seekPartition(request: Request): Promise<Answer> {
+  async seekPartition(request: Request, body: SeekBody): Promise<Answer> {
     const [name, queueName] = [group(request), queue(request)];
     const partitionName = checkName(request.params.partition, "partition");
-    const body = fields(request);
     const at = body.timestamp === undefined && body.toEnd === undefined ? undefined : await this.#place(body);
     const { partition, movedTo } = await this.#groups.seek({
       queue: queueName,
@@ -128,7 +131,7 @@ export class ConsumerGroupRoutes {
   }
 
   /** The time to move to; undefined: the end. */
-  async #place(body: Record<string, unknown>): Promise<string | undefined> {
+  async #place(body: SeekBody): Promise<string | undefined> {
     const { toEnd, timestamp } = body;
     if (toEnd === true) {
       if (timestamp === undefined || timestamp === null) return undefined;
@@ -143,11 +146,6 @@ export class ConsumerGroupRoutes {
 
 const group = (request: Request): string => checkName(request.params.group, "group");
 const queue = (request: Request): string => checkName(request.params.queue, "queue", { allowEmpty: true });
-
-function fields(request: Request): Record<string, unknown> {
-  const body = request.json();
-  return (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
-}
 
 function showGroup(group: ListedGroupRow): Record<string, unknown> {
   const lagSeconds = Math.max(0, Math.floor(group.oldestSeconds));

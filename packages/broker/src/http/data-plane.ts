@@ -276,15 +276,9 @@ export class DataPlane {
 
   // ----------------------------------------------------------------------------------------------- lease
 
-  async extendLease(request: Request): Promise<Answer> {
+  async extendLease(request: Request, seconds: number): Promise<Answer> {
     const { renewer, statistics, now } = this.#options;
     const startedAtMs = now();
-    const body = request.json();
-    const seconds =
-      (typeof body === "object" && body !== null ? (body as { seconds?: unknown }).seconds : undefined) ?? 60;
-    if (typeof seconds !== "number" || !Number.isInteger(seconds) || seconds < 1) {
-      throw new BrokerError("VALIDATION_FAILED", "seconds must be a whole number from 1 on.");
-    }
     const leaseId = request.params.leaseId!;
     const expiresAtUs = await renewer.renew(leaseId, seconds);
     statistics.renew_lease.answered(1, now() - startedAtMs);

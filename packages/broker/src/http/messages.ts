@@ -52,6 +52,11 @@ export interface ActQuery {
   readonly consumerGroup: string | undefined;
 }
 
+export interface ActBody {
+  readonly consumerGroup?: string | null | undefined;
+  readonly error?: string | null | undefined;
+}
+
 const invalid = (message: string): BrokerError => new BrokerError("VALIDATION_FAILED", message);
 
 export class MessageRoutes {
@@ -143,9 +148,9 @@ export class MessageRoutes {
     });
   }
 
-  async retry(request: Request, query: ActQuery): Promise<Answer> {
+  async retry(request: Request, query: ActQuery, body: ActBody): Promise<Answer> {
     const { partitionId: partition, transactionId } = request.params;
-    const { consumerGroup } = fields(request, query.consumerGroup);
+    const { consumerGroup } = act(query, body);
     const place = await this.#existing(request, query.id);
     const { action, at } = await this.#messages.retry(place, consumerGroup);
     return json(200, {
@@ -158,9 +163,9 @@ export class MessageRoutes {
     });
   }
 
-  async bury(request: Request, query: ActQuery): Promise<Answer> {
+  async bury(request: Request, query: ActQuery, body: ActBody): Promise<Answer> {
     const { partitionId: partition, transactionId } = request.params;
-    const { consumerGroup, error } = fields(request, query.consumerGroup);
+    const { consumerGroup, error } = act(query, body);
     const place = await this.#existing(request, query.id);
     await this.#messages.bury(place, consumerGroup, error);
     return json(200, {
@@ -197,19 +202,14 @@ export class MessageRoutes {
 }
 
 /** The group and the reason that a body or a query names. */
-function fields(request: Request, named: string | undefined): { consumerGroup: string; error: string } {
-  const body = request.json();
-  const { consumerGroup, error } = (typeof body === "object" && body !== null ? body : {}) as Record<
-    string,
-    unknown
-  >;
-  const group = consumerGroup ?? named;
-  if (error !== undefined && error !== null && typeof error !== "string")
-    throw invalid("error must be a string.");
+function act(query: ActQuery, body: ActBody): { consumerGroup: string; error: string } {
+  const group = body.consumerGroup ?? query.consumerGroup;
   return {
     consumerGroup: group ? checkName(group, "consumerGroup") : QUEUE_MODE_GROUP,
     // PostgreSQL holds no NUL in a text, and UTF-8 no half of a surrogate pair.
-    error: (error || MOVED_BY_OPERATOR).slice(0, ERROR_LENGTH_MAX).replaceAll(/\0|\p{Surrogate}/gu, "\uFFFD"),
+    error: (body.error || MOVED_BY_OPERATOR)
+      .slice(0, ERROR_LENGTH_MAX)
+      .replaceAll(/\0|\p{Surrogate}/gu, "\uFFFD"),
   };
 }
 

@@ -79,7 +79,7 @@ export interface Route extends RouteFacts {
 
 export interface RouteDefinition<Q extends QueryShape, B extends z.ZodType> extends RouteFacts {
   readonly query?: Q;
-  /** Checked before the handler is called; an absent body counts as `{}`. */
+  /** Checked before the handler is called; an absent body, `null` and `[]` count as `{}`. */
   readonly body?: B;
   /** The shape of a body that the handler reads and checks itself. */
   readonly bytes?: z.ZodType;

@@ -243,9 +243,14 @@ export class HttpServer {
 function serve(route: Route, request: Request): Promise<Answer> | Answer {
   return route.handle(request, {
     query: readQuery(route.query, request.query),
-    body:
-      route.body && !route.body.readByHandler ? checkBody(route.body.shape, request.json() ?? {}) : undefined,
+    body: route.body && !route.body.readByHandler ? checkBody(route.body.shape, bodyOf(request)) : undefined,
   });
+}
+
+/** Some clients say nothing by nothing, others by `null` or an empty array. */
+function bodyOf(request: Request): unknown {
+  const body = request.json() ?? {};
+  return Array.isArray(body) && body.length === 0 ? {} : body;
 }
 
 class MethodNotAllowed extends BrokerError {

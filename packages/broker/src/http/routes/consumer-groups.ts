@@ -164,7 +164,7 @@ export function consumerGroupRoutes(groups: ConsumerGroupRoutes): Route[] {
       path: `${PATH}/:group/queues/:queue/seek`,
       access: "write",
       summary: "Moves the group in all partitions of a queue, to the end or to a time",
-      bytes: seekBody,
+      body: seekBody,
       answers: {
         200: {
           summary: "Where it is now",
@@ -178,7 +178,7 @@ export function consumerGroupRoutes(groups: ConsumerGroupRoutes): Route[] {
           }),
         },
       },
-      handle: (request) => groups.seekQueue(request),
+      handle: (request, { body }) => groups.seekQueue(request, body),
     }),
     route({
       ...facts,
@@ -186,7 +186,7 @@ export function consumerGroupRoutes(groups: ConsumerGroupRoutes): Route[] {
       path: `${PATH}/:group/queues/:queue/partitions/:partition/seek`,
       access: "write",
       summary: "Moves the group in one partition; without a body to the end",
-      bytes: seekBody.optional(),
+      body: seekBody,
       answers: {
         200: {
           summary: "Where it is now",
@@ -200,7 +200,7 @@ export function consumerGroupRoutes(groups: ConsumerGroupRoutes): Route[] {
           }),
         },
       },
-      handle: (request) => groups.seekPartition(request),
+      handle: (request, { body }) => groups.seekPartition(request, body),
     }),
   ];
 }

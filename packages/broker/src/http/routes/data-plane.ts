@@ -12,11 +12,12 @@ export interface PopDefaults {
 }
 
 const WAIT_MS_MAX = 3_600_000;
+const LEASE_SECONDS_DEFAULT = 60;
 
 const pushItem = z.looseObject({
   queue: z.string().max(255),
   partition: z.string().min(1).max(255).optional().describe("`Default` if absent"),
-  transactionId: z.string().max(255).optional().describe("A new UUID if absent or empty"),
+  transactionId: z.string().max(255).nullable().optional().describe("A new UUID if absent, null or empty"),
   traceId: z.string().nullable().optional(),
   payload: payload.optional(),
 });
@@ -61,7 +62,7 @@ const ack = z.looseObject({
   transactionId: z.string(),
   partitionId: z.string(),
   leaseId: z.string().nullable().optional(),
-  status: z.string().optional().describe("completed, success, failed, retry or dlq"),
+  status: z.string().nullable().optional().describe("completed, success, failed, retry or dlq"),
   error: z.string().nullable().optional(),
 });
 
@@ -87,7 +88,7 @@ const transactionBody = z.looseObject({
       ]),
     )
     .min(1),
-  requiredLeases: z.array(z.string()).optional(),
+  requiredLeases: z.array(z.string()).nullable().optional(),
 });
 
 const transactionResults = z.object({
@@ -225,9 +226,13 @@ export function dataPlaneRoutes(data: DataPlane, defaults: PopDefaults): Route[]
       path: "/api/v1/lease/:leaseId/extend",
       access: "consume",
       summary: "Extends every partition of the lease that is still held",
-      bytes: z
-        .union([z.looseObject({ seconds: z.number().optional() }), z.array(z.unknown()).max(0)])
-        .optional(),
+      body: z.looseObject({
+        seconds: z
+          .int("seconds must be a whole number from 1 on.")
+          .min(1, "seconds must be a whole number from 1 on.")
+          .nullable()
+          .default(LEASE_SECONDS_DEFAULT),
+      }),
       answers: {
         200: {
           summary: "An array of one",
@@ -244,7 +249,7 @@ export function dataPlaneRoutes(data: DataPlane, defaults: PopDefaults): Route[]
           ),
         },
       },
-      handle: (request) => data.extendLease(request),
+      handle: (request, { body }) => data.extendLease(request, body.seconds ?? LEASE_SECONDS_DEFAULT),
     }),
   ];
 }

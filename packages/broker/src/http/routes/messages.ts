@@ -69,9 +69,10 @@ const act = {
   messageId: id,
 };
 
-const actBody = z
-  .looseObject({ consumerGroup: z.string().nullable().optional(), error: z.string().nullable().optional() })
-  .optional();
+const actBody = z.looseObject({
+  consumerGroup: z.string().nullable().optional(),
+  error: z.string().nullable().optional(),
+});
 
 export function messageRoutes(messages: MessageRoutes): Route[] {
   const facts = { tag: "Messages" } as const;
@@ -165,7 +166,7 @@ export function messageRoutes(messages: MessageRoutes): Route[] {
       access: "write",
       summary: "Has a group get the message again",
       query: actQuery,
-      bytes: actBody,
+      body: actBody,
       answers: {
         200: {
           summary: "What was done, and which message to look for",
@@ -175,7 +176,7 @@ export function messageRoutes(messages: MessageRoutes): Route[] {
           }),
         },
       },
-      handle: (request, { query }) => messages.retry(request, query),
+      handle: (request, { query, body }) => messages.retry(request, query, body),
     }),
     route({
       ...facts,
@@ -184,9 +185,9 @@ export function messageRoutes(messages: MessageRoutes): Route[] {
       access: "write",
       summary: "Moves the message to a group's dead letters",
       query: actQuery,
-      bytes: actBody,
+      body: actBody,
       answers: { 200: { summary: "It was moved", shape: z.object(act) } },
-      handle: (request, { query }) => messages.bury(request, query),
+      handle: (request, { query, body }) => messages.bury(request, query, body),
     }),
   ];
 }
