@@ -203,15 +203,17 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       servedHere: true,
     });
   const givingBack = new Set<Promise<void>>();
-  const giveBack = (taken: readonly Taken[], token: number): void => {
-    for (const each of taken) {
-      const given = settler
-        .giveBack(deliveredOf(each, token))
-        .catch((error) => complain("lease.not_given_back", error))
-        .finally(() => givingBack.delete(given));
-      givingBack.add(given);
-    }
-  };
+  const giveBack = (taken: readonly Taken[], token: number): Promise<unknown> =>
+    Promise.all(
+      taken.map((each) => {
+        const given = settler
+          .giveBack(deliveredOf(each, token))
+          .catch((error) => complain("lease.not_given_back", error))
+          .finally(() => givingBack.delete(given));
+        givingBack.add(given);
+        return given;
+      }),
+    );
 
   /** What a pop with auto-ack finished and could not deliver is to be delivered again. */
   const unfinish = async ({ groupLane: { lane }, groupId, from, to, acked }: Taken): Promise<void> => {
@@ -337,8 +339,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     giveBack,
     undeliverable: async (taken, token, reason) => {
       log.warn({ message: reason }, "pop.undeliverable");
-      if (token !== undefined) giveBack(taken, token);
-      else await Promise.all(taken.map(unfinish));
+      await (token === undefined ? Promise.all(taken.map(unfinish)) : giveBack(taken, token));
     },
     finishGone: async (taken, token) => {
       await Promise.all(taken.map((each) => settler.finishGone(deliveredOf(each, token)))).catch((error) =>
