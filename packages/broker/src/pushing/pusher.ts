@@ -3,8 +3,9 @@
  *
  * Per lane, one at a time: messages wait; the window of recent keys is there; what it suspects is looked up
  * in the database; the rest is appended together with other lanes' messages. What was not stored because the
- * lane was busy, deleted or changed by somebody else goes to its head again and is tried anew. Payloads of an
- * encrypted queue are sealed when they enter the lane, before they wait anywhere. An append with an unknown outcome is tried again by the same transactionIds, so nothing is stored twice.
+ * lane was busy, deleted or changed by somebody else goes to its head again and is tried anew. An append
+ * with an unknown outcome is tried again by the same transactionIds, so nothing is stored twice. Payloads of an
+ * encrypted queue are sealed when they enter the lane, before they wait anywhere.
  */
 import { BrokerError } from "@queen/protocol";
 import type { Batcher } from "../batching/batcher.ts";
