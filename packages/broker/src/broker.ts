@@ -2,7 +2,7 @@
  * The broker of one worker process: the only file that knows every part. It builds them, connects them with
  * functions, and starts and stops them in order.
  */
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
@@ -23,6 +23,8 @@ import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
 import { WindowStore } from "./lanes/window-store.ts";
+import { Keyring, parseKeys } from "./operations/encryption.ts";
+import { formatRanges } from "./operations/offset-ranges.ts";
 import { HintReader } from "./popping/hint-reader.ts";
 import type { Taken } from "./popping/pop.ts";
 import { Popper } from "./popping/popper.ts";
@@ -144,6 +146,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   };
   const windows = new WindowStore(use, config.dedupMemoryMb * MEGABYTE);
   const leases = new DeliveredLeases(DELIVERED_BYTES_MAX);
+  const keyring = new Keyring(parseKeys(config.encryptionKeys ?? ""), randomBytes);
+  if (!keyring.isEmpty && workerIndex === 0) log.info({ keyIds: keyring.ids.join() }, "encryption.keys");
 
   const appends = batcher(appendKind, slots.push);
   const takes = batcher(takeKind(cache), slots.pop);
@@ -199,13 +203,28 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       servedHere: true,
     });
   const givingBack = new Set<Promise<void>>();
-  const giveBack = (taken: readonly Taken[], token: number): void => {
-    for (const each of taken) {
-      const given = settler
-        .giveBack(deliveredOf(each, token))
-        .catch((error) => complain("lease.not_given_back", error))
-        .finally(() => givingBack.delete(given));
-      givingBack.add(given);
+  const giveBack = (taken: readonly Taken[], token: number): Promise<unknown> =>
+    Promise.all(
+      taken.map((each) => {
+        const given = settler
+          .giveBack(deliveredOf(each, token))
+          .catch((error) => complain("lease.not_given_back", error))
+          .finally(() => givingBack.delete(given));
+        givingBack.add(given);
+        return given;
+      }),
+    );
+
+  /** What a pop with auto-ack finished and could not deliver is to be delivered again. */
+  const unfinish = async ({ groupLane: { lane }, groupId, from, to, acked }: Taken): Promise<void> => {
+    try {
+      const values = [lane.id, groupId, from, to, formatRanges(acked)];
+      await use((session) => session.run(statements.unfinish, values));
+      popper.hint(lane, true);
+      bus.released(lane.id);
+    } catch (error) {
+      const { queue, name: partition } = lane;
+      log.error({ error, queue: queue.name, partition, from, to }, "pop.not_put_back");
     }
   };
 
@@ -225,6 +244,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     windows,
     cache,
     appends,
+    keyring,
     appended: (lane: Lane) => {
       popper.hint(lane);
       bus.appended(lane.id, lane.queue.id, lane.nextOffset);
@@ -260,6 +280,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     pusher,
     settler,
     transactions,
+    keyring,
     now,
     patienceMs: LANE_PATIENCE_MS,
   });
@@ -311,10 +332,15 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     settler,
     renewer,
     transactor,
+    keyring,
     delivered: (taken, token) => {
       for (const each of taken) leases.add(deliveredOf(each, token));
     },
     giveBack,
+    undeliverable: async (taken, token, reason) => {
+      log.warn({ message: reason }, "pop.undeliverable");
+      await (token === undefined ? Promise.all(taken.map(unfinish)) : giveBack(taken, token));
+    },
     finishGone: async (taken, token) => {
       await Promise.all(taken.map((each) => settler.finishGone(deliveredOf(each, token)))).catch((error) =>
         complain("lease.gone_not_finished", error),
@@ -338,6 +364,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   let isDatabaseReady = false;
   const admin = new Admin({
     queues,
+    canEncrypt: !keyring.isEmpty,
     isReady: () => isDatabaseReady,
     metrics: () => metrics(),
     workerIndex,
@@ -397,8 +424,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         data: dataPlane,
         admin,
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
-        letters: new DeadLetterRoutes(letters, readTimestamp),
-        messages: new MessageRoutes(messages, readTimestamp),
+        letters: new DeadLetterRoutes(letters, readTimestamp, keyring),
+        messages: new MessageRoutes(messages, readTimestamp, keyring),
       },
       {
         popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },

@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { POP_BATCH_MAX } from "@queen/protocol";
+import { keysProblem } from "./operations/encryption.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -59,6 +60,8 @@ interface SecretRow extends Described {
   readonly field: string;
   readonly kind: "secret";
   readonly default: { readonly unset: string };
+  /** What is wrong with a value, without showing it. */
+  readonly problem?: (text: string) => string | undefined;
 }
 
 interface DescribedOnlyRow extends Described {
@@ -71,7 +74,16 @@ interface DescribedOnlyRow extends Described {
 type FieldRow = IntegerRow | BooleanRow | TextRow | OneOfRow | SecretRow;
 type Row = FieldRow | DescribedOnlyRow;
 
-const GROUPS = ["Listening", "Process", "Database", "Connections", "Batching", "Popping", "Memory"] as const;
+const GROUPS = [
+  "Listening",
+  "Process",
+  "Database",
+  "Connections",
+  "Batching",
+  "Popping",
+  "Memory",
+  "Security",
+] as const;
 type Group = (typeof GROUPS)[number];
 
 // PostgreSQL accepts 100 connections unless told otherwise: two brokers and a few tools fit.
@@ -221,6 +233,11 @@ const VARIABLES = [
   { name: "QUEEN_DEDUP_MEMORY_MB", field: "dedupMemoryMb", group: "Memory", kind: "integer",
     default: 128, min: 1, max: 65_536,
     meaning: "Transaction ids that each worker remembers to recognize duplicates, in MiB." },
+
+  { name: "QUEEN_ENCRYPTION_KEY", field: "encryptionKeys", group: "Security", kind: "secret",
+    default: { unset: "unset: queues cannot be encrypted" }, problem: keysProblem,
+    meaning: "Keys of queues with encryptionEnabled, 64 hexadecimal characters each, with commas or new lines "
+      + "between them: the first encrypts, all decrypt; the same on every broker." },
 ] as const satisfies readonly Row[];
 
 type TableRow = (typeof VARIABLES)[number];
@@ -346,14 +363,6 @@ const REFUSED: readonly {
       `JWT_ENABLED=${value}: this version has no authentication; ` +
       "unset it and let only trusted clients reach the port, for example behind a proxy that checks tokens",
   },
-  ...["QUEEN_ENCRYPTION_KEY", "QUEEN_ENCRYPTION_KEY_FILE"].map((name) => ({
-    name,
-    when: "anything",
-    isSet: () => true,
-    sentence: () =>
-      `${name} is set: this version does not encrypt messages; ` +
-      "unset it if PostgreSQL may store them as they are, and encrypt its disk where that is needed",
-  })),
 ];
 
 /** Everything that is wrong with the configuration or the command line, one sentence each. */
@@ -443,8 +452,11 @@ function problemWith(label: string, row: FieldRow, text: string): string | undef
       if (row.choices.includes(text)) return undefined;
       return `${label} must be ${listOf(row.choices)}, got "${text}"`;
     case "text":
-    case "secret":
-      return text.trim() === "" ? `${label} must not be blank` : undefined;
+    case "secret": {
+      if (text.trim() === "") return `${label} must not be blank`;
+      const problem = row.kind === "secret" ? row.problem?.(text) : undefined;
+      return problem && `${label} ${problem}`;
+    }
   }
 }
 

@@ -21,7 +21,7 @@ const ACTING =
   DB_LOCK_TIMEOUT DB_CONNECTION_TIMEOUT DB_IDLE_TIMEOUT LIBQUEEN_INFLIGHT_DEADLINE_MS DEFAULT_TIMEOUT
   DEFAULT_BATCH_SIZE DEFAULT_SUBSCRIPTION_MODE POP_WAIT_MAX_INTERVAL_MS POP_WAIT_INITIAL_INTERVAL_MS QUEEN_BUS
   QUEEN_MAX_BODY_BYTES QUEEN_SEGMENT_CACHE_MB QUEEN_DEDUP_MEMORY_MB QUEEN_SHUTDOWN_TIMEOUT_MS
-  LOG_LEVEL`.split(/\s+/);
+  LOG_LEVEL QUEEN_ENCRYPTION_KEY`.split(/\s+/);
 
 const READ_ELSEWHERE = `PG_HOST PG_PORT PG_DB PG_USER PG_PASSWORD PG_USE_SSL PG_SSL_REJECT_UNAUTHORIZED
   PGHOST PGPORT PGDATABASE PGUSER PGPASSWORD PGSSLMODE`.split(/\s+/);
@@ -105,6 +105,7 @@ test("every default of a machine with two cores", () => {
     busyPartitionRetryMs: 10,
     segmentCacheMb: 64,
     dedupMemoryMb: 128,
+    encryptionKeys: undefined,
   });
   assert(Object.isFrozen(config({})));
 });
@@ -266,11 +267,29 @@ test("the broker refuses to start where a protection is expected that it does no
     const [sentence] = mistakes({ JWT_ENABLED: value });
     assert(sentence?.startsWith(`JWT_ENABLED=${value}: this version has no authentication; `));
   }
-  for (const name of ["QUEEN_ENCRYPTION_KEY", "QUEEN_ENCRYPTION_KEY_FILE"]) {
-    const [sentence] = mistakes({ [name]: "00ff" });
-    assert(sentence?.startsWith(`${name} is set: this version does not encrypt messages; `));
+  assert.deepEqual(warnings({ JWT_ENABLED: "false" }), []);
+});
+
+test("encryption keys are checked, may come from a file, and are never shown", () => {
+  const [one, two] = ["1a".repeat(32), "2B".repeat(32)];
+  const path = join(folder, "keys");
+  writeFileSync(path, `${one}\n${two}\n`);
+  assert.equal(config({ QUEEN_ENCRYPTION_KEY_FILE: path }).encryptionKeys, `${one}\n${two}`);
+  const read = config({ QUEEN_ENCRYPTION_KEY: `${one},${two}` });
+  assert.match(printConfig(read), /^QUEEN_ENCRYPTION_KEY=\*\*\*$/m);
+  assert(!printConfig(read).includes(one));
+
+  for (const [text, what] of [
+    ["00ff", "; key 1 of 1 has 4 characters"],
+    [`${one},${two}0`, "; key 2 of 2 has 65 characters"],
+    [`${one}, ${"x".repeat(64)}`, "; key 2 of 2 has 64 characters, not all hexadecimal"],
+    [",", ""],
+  ] as const) {
+    assert.deepEqual(mistakes({ QUEEN_ENCRYPTION_KEY: text }), [
+      `QUEEN_ENCRYPTION_KEY must be keys of 64 hexadecimal characters with commas between them${what}. ` +
+        "Make one with: openssl rand -hex 32",
+    ]);
   }
-  assert.deepEqual(warnings({ JWT_ENABLED: "false", QUEEN_ENCRYPTION_KEY: "" }), []);
 });
 
 test("the help mentions every variable and flag within 100 columns", () => {

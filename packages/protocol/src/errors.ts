@@ -8,8 +8,10 @@ export const ERRORS = {
   CONFLICT: { status: 409, retryable: false },
   BODY_TOO_LARGE: { status: 413, retryable: false },
   OVERLOADED: { status: 503, retryable: true },
+  ENCRYPTION_KEY_MISSING: { status: 503, retryable: true },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },
+  MESSAGE_DAMAGED: { status: 500, retryable: false },
   INTERNAL: { status: 500, retryable: false },
 } as const satisfies Record<string, { status: number; retryable: boolean }>;
 

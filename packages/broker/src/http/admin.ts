@@ -8,6 +8,8 @@ import type { Answer, Request } from "./route.ts";
 
 export interface AdminOptions {
   readonly queues: Queues;
+  /** Whether this broker has a key. */
+  readonly canEncrypt: boolean;
   readonly isReady: () => boolean;
   readonly metrics: () => Record<string, unknown>;
   readonly workerIndex: number;
@@ -31,7 +33,7 @@ export class Admin {
       throw new BrokerError("VALIDATION_FAILED", 'mode must be "replace" or "merge".');
     }
     const name = checkName(fields.queue, "queue", { allowEmpty: true });
-    const { columns, unknown } = parseQueueOptions(fields.options);
+    const { columns, unknown } = parseQueueOptions(fields.options, this.#options.canEncrypt);
     const queue = await this.#options.queues.configure({
       name,
       namespace: optionalName(fields.namespace, "namespace"),

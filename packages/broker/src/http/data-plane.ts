@@ -2,9 +2,10 @@
 import { BrokerError, offsetSuffix, QUEUE_MODE_GROUP } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
 import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
+import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
-import { popAnswer } from "../operations/pop-answer.ts";
+import { popAnswer, unreadableError } from "../operations/pop-answer.ts";
 import { parsePushBody } from "../operations/push-body.ts";
 import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
@@ -23,9 +24,16 @@ export interface DataPlaneOptions {
   readonly settler: Settler;
   readonly renewer: Renewer;
   readonly transactor: Transactor;
+  readonly keyring: Keyring;
   /** A pop's messages are on their way to a client, under a lease. */
   readonly delivered: (taken: readonly Taken[], token: number) => void;
   readonly giveBack: (taken: readonly Taken[], token: number) => void;
+  /** What a pop took cannot be delivered, for this reason: nothing of it may count as delivered; never rejects. */
+  readonly undeliverable: (
+    taken: readonly Taken[],
+    token: number | undefined,
+    reason: string,
+  ) => Promise<void>;
   /** Some of what was leased holds no message any more; never rejects. */
   readonly finishGone: (taken: readonly Taken[], token: number) => Promise<void>;
   /** The queues of a namespace and a task, the most urgent first. */
@@ -59,6 +67,16 @@ export interface AnyPopQuery extends PopQuery {
   readonly partition: string | undefined;
   readonly namespace: string | undefined;
   readonly task: string | undefined;
+}
+
+interface AssembledPop extends Answer {
+  readonly messages: number;
+  readonly gone: number;
+  /** The lanes that are in the answer. */
+  readonly taken: readonly Taken[];
+  /** Why others are not; they are being put back. */
+  readonly problem?: BrokerError | undefined;
+  readonly putBack?: Promise<void> | undefined;
 }
 
 const QUEUES_PER_POP_MAX = 200;
@@ -136,8 +154,12 @@ export class DataPlane {
       const outcome = await this.#popFirst(request, queues, wanted, leftMs);
       const answer = this.#popAnswer(request, outcome, autoAck);
       if (outcome.status === "messages" && answer.gone > 0 && !autoAck) {
-        const finished = this.#options.finishGone(outcome.taken, outcome.token);
+        const finished = this.#options.finishGone(answer.taken, outcome.token);
         if (answer.messages === 0) await finished;
+      }
+      if (answer.problem && answer.messages === 0) {
+        await answer.putBack;
+        throw answer.problem;
       }
       if (outcome.status === "empty" || answer.messages > 0 || round >= POP_ROUNDS_MAX) {
         statistics.pop.answered(answer.messages, now() - startedAtMs);
@@ -202,16 +224,14 @@ export class DataPlane {
     });
   }
 
-  #popAnswer(
-    request: Request,
-    outcome: PopOutcome,
-    autoAck: boolean,
-  ): Answer & { readonly messages: number; readonly gone: number } {
-    if (outcome.status === "empty") return { ...emptyAnswer(outcome.reason), messages: 0, gone: 0 };
-    const { taken, token, group } = outcome;
-    const { delivered, giveBack } = this.#options;
-    const answer = popAnswer(
-      taken.map(({ groupLane: { lane }, from, to, acked, segments }) => ({
+  #popAnswer(request: Request, outcome: PopOutcome, autoAck: boolean): AssembledPop {
+    if (outcome.status === "empty")
+      return { ...emptyAnswer(outcome.reason), messages: 0, gone: 0, taken: [] };
+    const { token, group } = outcome;
+    const { delivered, giveBack, keyring, undeliverable } = this.#options;
+    const lease = autoAck ? undefined : token;
+    const { unreadable, ...answer } = popAnswer(
+      outcome.taken.map(({ groupLane: { lane }, from, to, acked, segments }) => ({
         queueJson: lane.queue.nameJson,
         partitionJson: lane.nameJson,
         partition: lane.id,
@@ -223,13 +243,24 @@ export class DataPlane {
         segments,
       })),
       group.nameJson,
-      autoAck ? undefined : token,
+      lease,
+      keyring,
     );
+    let { taken } = outcome;
+    let problem: BrokerError | undefined;
+    let putBack: Promise<void> | undefined;
+    if (unreadable.length > 0) {
+      const isUnreadable = ({ groupLane }: Taken): boolean =>
+        unreadable.some(({ lane }) => lane.partition === groupLane.lane.id);
+      problem = unreadableError(unreadable[0]!);
+      putBack = undeliverable(taken.filter(isUnreadable), lease, problem.message);
+      taken = taken.filter((each) => !isUnreadable(each));
+    }
     if (!autoAck) {
       delivered(taken, token);
       if (answer.messages > 0) request.onHangUp(() => giveBack(taken, token));
     }
-    return { status: 200, ...answer };
+    return { status: 200, ...answer, taken, problem, putBack };
   }
 
   async #subscription(group: string, query: PopQuery): Promise<Subscription> {

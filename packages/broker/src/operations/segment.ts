@@ -3,6 +3,7 @@
  * broker holds it, with bytes in latin1 strings (one character per byte), ready to be cut into an answer.
  *
  * A fragment is  "transactionId":<string>,"traceId":<string|null>,"producerSub":<string|null>,"data":<payload>
+ * An encrypted one has a mark before the payload: encryption.ts.
  */
 export interface Segment {
   readonly firstOffset: number;

@@ -8,13 +8,14 @@ import type { Directory } from "../lanes/directory.ts";
 import { type Lane, type MessageOwner, PendingMessage } from "../lanes/lane.ts";
 import type { WindowStore } from "../lanes/window-store.ts";
 import type { AckItem } from "../operations/ack-body.ts";
+import type { Keyring } from "../operations/encryption.ts";
 import { formatRanges, rangesOf } from "../operations/offset-ranges.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import type { TransactionBody } from "../operations/transaction-body.ts";
 import { ConnectionLostError, classify, PostgresError } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
-import { type TransactResult, transact } from "../postgres/statements.ts";
-import { appendParameters } from "../pushing/append-kind.ts";
+import { APPEND, type TransactResult, transact } from "../postgres/statements.ts";
+import { appendParameters, sealedLanes } from "../pushing/append-kind.ts";
 import { type LaneBatch, makeLaneBatch } from "../pushing/lane-batch.ts";
 import { takeTurns } from "../pushing/lane-turn.ts";
 import { type Pusher, prepareMessages } from "../pushing/pusher.ts";
@@ -57,6 +58,7 @@ export interface TransactorOptions {
   readonly pusher: Pusher;
   readonly settler: Settler;
   readonly transactions: Batcher<readonly unknown[], TransactResult>;
+  readonly keyring: Keyring;
   readonly now: () => number;
   readonly patienceMs: number;
 }
@@ -80,7 +82,7 @@ interface LocatedAck {
 
 // A queue that is deleted costs up to three tries, to learn of it and to make it anew.
 const ATTEMPTS_MAX = 50;
-const COMPARE_AGAIN = "QN001";
+const PREPARE_AGAIN = "QN001";
 
 export class Transactor {
   readonly #options: TransactorOptions;
@@ -128,7 +130,7 @@ export class Transactor {
 
   #mayRepeat(error: unknown, pushes: readonly Push[]): boolean {
     if (error instanceof LaneGone) return true;
-    if (isCompareAgain(error)) return true;
+    if (isPrepareAgain(error)) return true;
     if (error instanceof PostgresError && error.sqlstate === "QN409") {
       throw new TransactionRefused(`ACK operation failed: ${error.message}`);
     }
@@ -175,6 +177,7 @@ export class Transactor {
     try {
       for (const lane of lanes) {
         const own = open.filter((push) => laneOf.get(push) === lane).map((push) => push.message);
+        for (const message of own) message.sealFor(lane, this.#options.keyring);
         const left = await prepareMessages(lane, own, this.#options.windows);
         if (lane.gone) {
           this.#options.directory.forget(lane);
@@ -193,6 +196,7 @@ export class Transactor {
       }
       return await this.#send(batches, acks, body);
     } catch (error) {
+      for (const lane of plainLanes(error, batches)) lane.queue.mustEncrypt();
       for (const batch of batches) {
         const doubtFrom = batch.lane.window?.completeTo ?? 0;
         this.#options.windows.drop(batch.lane);
@@ -245,6 +249,7 @@ export class Transactor {
       JSON.stringify(settles.map(({ parameters }) => parameters)),
       required.map(({ partition }) => partition),
       required.map(({ token }) => token),
+      sealedLanes(batches),
     ]);
     for (const row of result.appended) {
       const batch = batches[row.lane]!;
@@ -274,12 +279,19 @@ class LaneGone extends Error {
   override readonly name = "LaneGone";
 }
 
-const isCompareAgain = (error: unknown): boolean =>
-  error instanceof PostgresError && error.sqlstate === COMPARE_AGAIN;
+const isPrepareAgain = (error: unknown): error is PostgresError =>
+  error instanceof PostgresError && error.sqlstate === PREPARE_AGAIN;
+
+/** The lanes that the database refused plain text for. */
+function plainLanes(error: unknown, batches: readonly LaneBatch[]): Lane[] {
+  if (!isPrepareAgain(error)) return [];
+  const rows = JSON.parse(error.detail ?? "[]") as TransactResult["appended"];
+  return rows.flatMap((row) => (row.status === APPEND.plain ? [batches[row.lane]!.lane] : []));
+}
 
 /** What the client is told after the last try. */
 function givenUp(error: unknown): BrokerError {
-  if (!(error instanceof LaneGone) && !isCompareAgain(error)) return classify(error);
+  if (!(error instanceof LaneGone) && !isPrepareAgain(error)) return classify(error);
   return new BrokerError("OVERLOADED", "The transaction's partitions change all the time. Try again.", {
     cause: error,
   });

@@ -22,6 +22,8 @@ const letter = z.object({
   createdAt: time,
   failedAt: time,
   deadLetterId: id,
+  isEncrypted: z.boolean().describe("It is stored encrypted"),
+  payloadError: z.string().nullable().describe("Why `data` is shown encrypted, as it is stored"),
 });
 
 const chosen = z.looseObject({

@@ -34,6 +34,7 @@ const described = {
 
 const listed = z.object({
   ...described,
+  isEncrypted: z.boolean(),
   queueStatus: z.enum(["pending", "processing", "completed"]).nullable(),
   busStatus: z.object({ consumedBy: count, totalGroups: count }),
   queuePriority: count,
@@ -42,7 +43,8 @@ const listed = z.object({
 const whole = z.object({
   ...described,
   payload,
-  isEncrypted: z.boolean(),
+  isEncrypted: z.boolean().describe("It is stored encrypted"),
+  payloadError: z.string().nullable().describe("Why `payload` is shown encrypted, as it is stored"),
   errorMessage: z.string().nullable(),
   retryCount: count.nullable(),
   queueConfig: z.object({
