@@ -405,6 +405,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     bodyBytesMax: config.bodyBytesMax,
     classify,
     log,
+    slowRequestMs: config.slowRequestMs,
+    now,
   });
   const port = await server.listen(config.port, config.host);
 

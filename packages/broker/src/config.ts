@@ -104,6 +104,9 @@ const VARIABLES = [
   { name: "LOG_LEVEL", field: "logLevel", group: "Process", kind: "one-of",
     choices: ["trace", "debug", "info", "warn", "error"], default: "info",
     meaning: "Least severe log line that is written." },
+  { name: "QUEEN_SLOW_REQUEST_MS", field: "slowRequestMs", group: "Process", kind: "integer",
+    default: 1000, min: 0, max: 3_600_000,
+    meaning: "A request that takes longer, and is no long poll, is worth a warning, in milliseconds; 0 is never." },
 
   { name: "DATABASE_URL", field: "databaseUrl", group: "Database", kind: "secret",
     default: { unset: "unset: PG_HOST or PGHOST decides" },
