@@ -177,6 +177,11 @@ test("no line at any level holds a payload, a transactionId, a header or a passw
     env: {
       LOG_LEVEL: "trace",
       NUM_WORKERS: "1",
+      // Nobody listens there: exporting fails, and the failure is logged.
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:9`,
+      OTEL_EXPORTER_OTLP_HEADERS: `authorization=${marker}-header`,
+      OTEL_EXPORTER_OTLP_TIMEOUT: "500",
+      OTEL_BSP_SCHEDULE_DELAY: "50",
     },
   });
   const client = new HttpClient(broker.url);
@@ -223,6 +228,7 @@ test("no line at any level holds a payload, a transactionId, a header or a passw
       "a push is refused",
       async () => (await send("POST", "/api/v1/push", { items })).status === 503,
     );
+    await until("an export has failed", async () => /traces\.failed/.test(broker.output()));
     await broker.stop();
     const output = broker.output();
     assert.ok(linesOf(output).length > 30, "it did log");

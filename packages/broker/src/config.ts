@@ -47,6 +47,12 @@ interface TextRow extends Described {
   readonly default: string | { readonly unset: string };
 }
 
+interface UrlRow extends Described {
+  readonly field: string;
+  readonly kind: "url";
+  readonly default: { readonly unset: string };
+}
+
 interface OneOfRow extends Described {
   readonly field: string;
   readonly kind: "one-of";
@@ -62,16 +68,25 @@ interface SecretRow extends Described {
 }
 
 interface DescribedOnlyRow extends Described {
-  readonly readBy: "database-settings.ts";
+  readonly readBy: "database-settings.ts" | "open-telemetry.ts";
   readonly kind: "boolean" | "text" | "one-of" | "secret";
   readonly choices?: readonly string[];
   readonly default: { readonly unset: string };
 }
 
-type FieldRow = IntegerRow | BooleanRow | TextRow | OneOfRow | SecretRow;
+type FieldRow = IntegerRow | BooleanRow | TextRow | UrlRow | OneOfRow | SecretRow;
 type Row = FieldRow | DescribedOnlyRow;
 
-const GROUPS = ["Listening", "Process", "Database", "Connections", "Batching", "Popping", "Memory"] as const;
+const GROUPS = [
+  "Listening",
+  "Process",
+  "Database",
+  "Connections",
+  "Batching",
+  "Popping",
+  "Memory",
+  "Traces",
+] as const;
 type Group = (typeof GROUPS)[number];
 
 // PostgreSQL accepts 100 connections unless told otherwise: two brokers and a few tools fit.
@@ -224,6 +239,30 @@ const VARIABLES = [
   { name: "QUEEN_DEDUP_MEMORY_MB", field: "dedupMemoryMb", group: "Memory", kind: "integer",
     default: 128, min: 1, max: 65_536,
     meaning: "Transaction ids that each worker remembers to recognize duplicates, in MiB." },
+
+  { name: "OTEL_EXPORTER_OTLP_ENDPOINT", field: "otlpEndpoint", group: "Traces", kind: "url",
+    default: { unset: "unset: nothing is traced" },
+    meaning: "OpenTelemetry collector that takes spans as JSON over HTTP, at `/v1/traces` below this address." },
+  { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", field: "otlpTracesEndpoint", group: "Traces", kind: "url",
+    default: { unset: "unset" },
+    meaning: "The whole address for spans, instead." },
+  { name: "OTEL_EXPORTER_OTLP_HEADERS", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "unset" },
+    meaning: "Headers for the collector, as in `authorization=Bearer%20…,tenant=a`; never printed." },
+  { name: "OTEL_SERVICE_NAME", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "queen" },
+    meaning: "The broker's name in traces." },
+  { name: "OTEL_RESOURCE_ATTRIBUTES", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "unset" },
+    meaning: "What else is said of the broker, as in `deployment.environment.name=test`." },
+  { name: "OTEL_TRACES_SAMPLER", readBy: "open-telemetry.ts", group: "Traces", kind: "one-of",
+    choices: ["always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off",
+      "parentbased_traceidratio"],
+    default: { unset: "parentbased_always_on" },
+    meaning: "Which operations are recorded; the parent is the traceparent that a client sends." },
+  { name: "OTEL_TRACES_SAMPLER_ARG", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "1" },
+    meaning: "The part of them that a ratio records, 0 to 1." },
 ] as const satisfies readonly Row[];
 
 type TableRow = (typeof VARIABLES)[number];
@@ -391,7 +430,12 @@ export function readConfig(environment: Environment, cores: number): { config: C
     if (value && isSet(value)) problems.push(sentence(value));
   }
   if (problems.length > 0) throw new ConfigError(problems);
-  return { config, warnings: [...warningsAboutConnections(config), ...warningsAboutNames(env)] };
+  const warnings = [
+    ...warningsAboutConnections(config),
+    ...warningsAboutNames(env),
+    ...warningsAboutTraces(env),
+  ];
+  return { config, warnings };
 }
 
 /** Connections that the broker opens at most, over all workers. */
@@ -445,10 +489,21 @@ function problemWith(label: string, row: FieldRow, text: string): string | undef
     case "one-of":
       if (row.choices.includes(text)) return undefined;
       return `${label} must be ${listOf(row.choices)}, got "${text}"`;
+    case "url":
+      return urlProblem(label, text);
     case "text":
     case "secret":
       return text.trim() === "" ? `${label} must not be blank` : undefined;
   }
+}
+
+function urlProblem(label: string, text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== "http:" && url?.protocol !== "https:") {
+    return `${label} must be an address such as http://localhost:4318, got "${text}"`;
+  }
+  if (url.username === "" && url.password === "") return undefined;
+  return `${label} must not hold a user and a password: set OTEL_EXPORTER_OTLP_HEADERS to an authorization`;
 }
 
 /** Mistakes that only show when two values are compared; a value that is wrong by itself is left out. */
@@ -504,6 +559,15 @@ function warningsAboutNames(env: Environment): string[] {
     if (row) warnings.push(`${name} has no effect: ${row.reason}`);
   }
   return warnings;
+}
+
+function warningsAboutTraces(env: Environment): string[] {
+  return ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"]
+    .filter((name) => env[name] === "grpc")
+    .map(
+      (name) =>
+        `${name}=grpc has no effect: spans go over HTTP, so let the endpoint be the HTTP port, often 4318`,
+    );
 }
 
 function matches(pattern: string, name: string): boolean {

@@ -1,7 +1,7 @@
 /** The body of a pop's answer, cut out of segments as one latin1 string (one character per byte). */
 import { leaseId, offsetSuffix } from "@queen/protocol";
 import { countWithin, inRanges, type OffsetRanges } from "./offset-ranges.ts";
-import { fragmentEnd, type Segment } from "./segment.ts";
+import { fragmentEnd, type Segment, traceparentOf } from "./segment.ts";
 import { isoMicroseconds } from "./timestamp.ts";
 
 /** What a pop got of one lane: [from, to) without what the group has finished already. */
@@ -59,4 +59,18 @@ export function popAnswer(
     }
   }
   return { body: `${body}]}`, messages, gone: wanted - messages };
+}
+
+/** What the messages of an answer carry. */
+export function* traceparentsIn(lanes: readonly TakenLane[]): Generator<string | undefined> {
+  for (const { from, to, acked, segments } of lanes) {
+    for (const { firstOffset, count, ends, body } of segments) {
+      const end = Math.min(to, firstOffset + count);
+      for (let offset = Math.max(from, firstOffset); offset < end; offset++) {
+        if (inRanges(acked, offset)) continue;
+        const index = offset - firstOffset;
+        yield traceparentOf(body.slice(fragmentEnd(ends, index - 1), fragmentEnd(ends, index)));
+      }
+    }
+  }
 }

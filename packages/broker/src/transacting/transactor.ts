@@ -20,6 +20,7 @@ import { takeTurns } from "../pushing/lane-turn.ts";
 import { type Pusher, prepareMessages } from "../pushing/pusher.ts";
 import type { AckStatus, Delivered, PendingAck } from "../settling/delivered.ts";
 import { LEASE_LOST, type Settler } from "../settling/settler.ts";
+import type { OperationSpan, Place } from "../tracing.ts";
 
 export interface PushResult {
   readonly type: "push";
@@ -42,12 +43,18 @@ export class TransactionRefused extends Error {
   override readonly name = "TransactionRefused";
 }
 
-export const transactKind: BatchKind<readonly unknown[], TransactResult> = {
+export interface TransactOperation {
+  readonly parameters: readonly unknown[];
+  readonly span: OperationSpan | undefined;
+}
+
+export const transactKind: BatchKind<TransactOperation, TransactResult> = {
   name: "transaction",
   repeatable: false,
   weight: () => Infinity,
-  async run(session: Session, [parameters]: readonly (readonly unknown[])[]) {
-    return session.run(transact, parameters!);
+  traced: { procedure: "transact", spans: (operation) => [operation.span] },
+  async run(session: Session, [operation]: readonly TransactOperation[]) {
+    return session.run(transact, operation!.parameters);
   },
 };
 
@@ -56,7 +63,7 @@ export interface TransactorOptions {
   readonly windows: WindowStore;
   readonly pusher: Pusher;
   readonly settler: Settler;
-  readonly transactions: Batcher<readonly unknown[], TransactResult>;
+  readonly transactions: Batcher<TransactOperation, TransactResult>;
   readonly now: () => number;
   readonly patienceMs: number;
 }
@@ -89,7 +96,7 @@ export class Transactor {
     this.#options = options;
   }
 
-  async run(body: TransactionBody): Promise<TransactionResult[]> {
+  async run(body: TransactionBody, span?: OperationSpan): Promise<TransactionResult[]> {
     const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
     const pushes: Push[] = [];
     const owner: MessageOwner = {
@@ -115,9 +122,10 @@ export class Transactor {
       });
     }
     const acks = await this.#locate(body);
+    if (span) describe(span, pushes, acks);
     for (let attempt = 1; ; attempt++) {
       try {
-        const settled = await this.#attempt(pushes, acks, body);
+        const settled = await this.#attempt(pushes, acks, body, span);
         return results(body, pushes, settled);
       } catch (error) {
         if (!this.#mayRepeat(error, pushes)) throw error;
@@ -165,6 +173,7 @@ export class Transactor {
     pushes: readonly Push[],
     acks: readonly LocatedAck[],
     body: TransactionBody,
+    span: OperationSpan | undefined,
   ): Promise<ReadonlySet<AckItem>> {
     const open = pushes.filter((push) => push.stored === undefined);
     const laneOf = new Map<Push, Lane>();
@@ -191,7 +200,7 @@ export class Transactor {
         }
         batches.push(batch);
       }
-      return await this.#send(batches, acks, body);
+      return await this.#send(batches, acks, body, span);
     } catch (error) {
       for (const batch of batches) {
         const doubtFrom = batch.lane.window?.completeTo ?? 0;
@@ -219,6 +228,7 @@ export class Transactor {
     batches: readonly LaneBatch[],
     acks: readonly LocatedAck[],
     body: TransactionBody,
+    span: OperationSpan | undefined,
   ): Promise<ReadonlySet<AckItem>> {
     const isReplay = batches.length === 0;
     if (!isReplay && acks.some((located) => !located.at)) {
@@ -240,12 +250,13 @@ export class Transactor {
         token: lease.token,
       }));
     });
-    const result = await this.#options.transactions.submit([
+    const parameters = [
       ...appendParameters(batches),
-      JSON.stringify(settles.map(({ parameters }) => parameters)),
+      JSON.stringify(settles.map((settle) => settle.parameters)),
       required.map(({ partition }) => partition),
       required.map(({ token }) => token),
-    ]);
+    ];
+    const result = await this.#options.transactions.submit({ parameters, span });
     for (const row of result.appended) {
       const batch = batches[row.lane]!;
       // What others added since the window was complete is not told here: then it is read anew.
@@ -268,6 +279,16 @@ export class Transactor {
     });
     return buried;
   }
+}
+
+function describe(span: OperationSpan, pushes: readonly Push[], acks: readonly LocatedAck[]): void {
+  const acked = acks.flatMap(({ at }) => at ?? []);
+  const places: Place[] = [
+    ...pushes.map(({ item }) => item),
+    ...acked.map(({ delivered: { lane } }) => ({ queue: lane.queue.name, partition: lane.name })),
+  ];
+  span.about(pushes.length + acks.length, places);
+  span.link(acked.map(({ delivered, offset }) => delivered.traceparentAt(offset)));
 }
 
 class LaneGone extends Error {
