@@ -74,12 +74,16 @@ export function startTracing({ collector, version, workerIndex, log }: TracingOp
     call: (procedure, operations) => startCall(tracer, procedure, operations),
     stop: async (withinMs) => {
       let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, withinMs);
+      const late = new Promise<"late">((resolve) => {
+        timer = setTimeout(resolve, withinMs, "late");
       });
-      // What could not be sent is in the log already.
-      await Promise.race([provider.shutdown().catch(() => {}), late]);
+      // What a collector refused is in the log already.
+      const outcome = await Promise.race([provider.shutdown().catch(() => {}), late]);
       clearTimeout(timer);
+      if (outcome === "late") {
+        const message = `The last spans are lost: ${collector} did not take them within ${Math.round(withinMs)} ms.`;
+        log.warn({ message }, "traces.failed");
+      }
     },
   };
 }
