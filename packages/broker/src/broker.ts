@@ -14,11 +14,12 @@ import { Messages } from "./control/messages.ts";
 import { Queues } from "./control/queues.ts";
 import { Admin } from "./http/admin.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
-import { DataPlane } from "./http/data-plane.ts";
+import { DataPlane, type DataPlaneOptions } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
 import { MessageRoutes } from "./http/messages.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
+import { TracedDataPlane } from "./http/traced-data-plane.ts";
 import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
@@ -42,6 +43,7 @@ import { Renewer, renewKind } from "./settling/renewer.ts";
 import { settleKind } from "./settling/settle-kind.ts";
 import { Settler } from "./settling/settler.ts";
 import type { Log } from "./telemetry.ts";
+import type { Tracing } from "./tracing.ts";
 import { Transactor, transactKind } from "./transacting/transactor.ts";
 
 export interface BrokerOptions {
@@ -69,6 +71,9 @@ const LANES_MAX = 1_000_000;
 // Others are told at once of so many lanes that an operator moved; they find the rest by looking.
 const LANES_TOLD_MAX = 1_000;
 const MEGABYTE = 1024 * 1024;
+// A stopping broker gives its last spans at least and at most so long, also where requests took all its time.
+const SPANS_MS_MIN = 500;
+const SPANS_MS_MAX = 3_000;
 
 type Kind = "push" | "pop" | "ack" | "transaction";
 
@@ -79,10 +84,19 @@ function slotsPerKind(config: Config): Record<Kind, number> {
   return { push: quarter, pop: quarter, ack: quarter, transaction: share - 3 * quarter };
 }
 
+/** The libraries are loaded only here: without a collector nothing of them is there. */
+async function tracingOf({ config, log, workerIndex, version }: BrokerOptions): Promise<Tracing | undefined> {
+  const endpoint = config.otlpTracesEndpoint ?? config.otlpEndpoint;
+  if (endpoint === undefined) return undefined;
+  const { startTracing } = await import("./open-telemetry.ts");
+  return startTracing({ collector: new URL(endpoint).host, version, workerIndex, log });
+}
+
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const { config, database, log, workerIndex, version } = options;
   const now = (): number => performance.now();
   const startedAtMs = now();
+  const tracing = await tracingOf(options);
 
   const sessionOptions = (purpose: string): SessionOptions => ({
     applicationName: `queen ${purpose}`,
@@ -135,6 +149,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         holdMs: kind.name === "push" ? config.microBatchWaitMs : 0,
       },
       now,
+      tracing,
     );
 
   const complain = (event: string, error: unknown): void => log.warn({ error }, event);
@@ -326,7 +341,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     transaction: transactions,
     renew_lease: renews,
   } as const;
-  const dataPlane = new DataPlane({
+  const dataPlaneOptions: DataPlaneOptions = {
     pusher,
     popper,
     settler,
@@ -359,7 +374,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     },
     active: () => hints.active(),
     now,
-  });
+  };
+  const dataPlane = tracing
+    ? new TracedDataPlane(dataPlaneOptions, tracing, classify)
+    : new DataPlane(dataPlaneOptions);
 
   let isDatabaseReady = false;
   const admin = new Admin({
@@ -435,6 +453,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     bodyBytesMax: config.bodyBytesMax,
     classify,
     log,
+    slowRequestMs: config.slowRequestMs,
+    now,
   });
   const port = await server.listen(config.port, config.host);
 
@@ -448,14 +468,18 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       if (config.busEnabled) bus.start();
     },
     stop: async () => {
+      const stoppingAtMs = now();
       hints.stop();
       const served = server.stop(config.shutdownTimeoutMs);
       const popped = popper.stop();
       await served;
       await popped;
       while (givingBack.size > 0) await Promise.all(givingBack);
+      const leftMs = config.shutdownTimeoutMs - (now() - stoppingAtMs);
+      const traced = tracing?.stop(Math.min(Math.max(leftMs, SPANS_MS_MIN), SPANS_MS_MAX));
       await bus.stop();
       await Promise.all([...Object.values(slots), secondary].map((each) => each.stop()));
+      await traced;
     },
   };
 }

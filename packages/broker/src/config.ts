@@ -48,6 +48,12 @@ interface TextRow extends Described {
   readonly default: string | { readonly unset: string };
 }
 
+interface UrlRow extends Described {
+  readonly field: string;
+  readonly kind: "url";
+  readonly default: { readonly unset: string };
+}
+
 interface OneOfRow extends Described {
   readonly field: string;
   readonly kind: "one-of";
@@ -65,13 +71,13 @@ interface SecretRow extends Described {
 }
 
 interface DescribedOnlyRow extends Described {
-  readonly readBy: "database-settings.ts";
+  readonly readBy: "database-settings.ts" | "open-telemetry.ts";
   readonly kind: "boolean" | "text" | "one-of" | "secret";
   readonly choices?: readonly string[];
   readonly default: { readonly unset: string };
 }
 
-type FieldRow = IntegerRow | BooleanRow | TextRow | OneOfRow | SecretRow;
+type FieldRow = IntegerRow | BooleanRow | TextRow | UrlRow | OneOfRow | SecretRow;
 type Row = FieldRow | DescribedOnlyRow;
 
 const GROUPS = [
@@ -83,6 +89,7 @@ const GROUPS = [
   "Popping",
   "Memory",
   "Security",
+  "Traces",
 ] as const;
 type Group = (typeof GROUPS)[number];
 
@@ -116,6 +123,9 @@ const VARIABLES = [
   { name: "LOG_LEVEL", field: "logLevel", group: "Process", kind: "one-of",
     choices: ["trace", "debug", "info", "warn", "error"], default: "info",
     meaning: "Least severe log line that is written." },
+  { name: "QUEEN_SLOW_REQUEST_MS", field: "slowRequestMs", group: "Process", kind: "integer",
+    default: 1000, min: 0, max: 3_600_000,
+    meaning: "A request that takes longer, and is no long poll, is worth a warning, in milliseconds; 0 is never." },
 
   { name: "DATABASE_URL", field: "databaseUrl", group: "Database", kind: "secret",
     default: { unset: "unset: PG_HOST or PGHOST decides" },
@@ -238,6 +248,29 @@ const VARIABLES = [
     default: { unset: "unset: queues cannot be encrypted" }, problem: keysProblem,
     meaning: "Keys of queues with encryptionEnabled, 64 hexadecimal characters each, with commas or new lines "
       + "between them: the first encrypts, all decrypt; the same on every broker." },
+  { name: "OTEL_EXPORTER_OTLP_ENDPOINT", field: "otlpEndpoint", group: "Traces", kind: "url",
+    default: { unset: "unset: nothing is traced" },
+    meaning: "OpenTelemetry collector that takes spans as JSON over HTTP, at `/v1/traces` below this address." },
+  { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", field: "otlpTracesEndpoint", group: "Traces", kind: "url",
+    default: { unset: "unset" },
+    meaning: "The whole address for spans, instead." },
+  { name: "OTEL_EXPORTER_OTLP_HEADERS", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "unset" },
+    meaning: "Headers for the collector, as in `authorization=Bearer%20…,tenant=a`; never printed." },
+  { name: "OTEL_SERVICE_NAME", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "queen" },
+    meaning: "The broker's name in traces." },
+  { name: "OTEL_RESOURCE_ATTRIBUTES", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "unset" },
+    meaning: "What else is said of the broker, as in `deployment.environment.name=test`." },
+  { name: "OTEL_TRACES_SAMPLER", readBy: "open-telemetry.ts", group: "Traces", kind: "one-of",
+    choices: ["always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off",
+      "parentbased_traceidratio"],
+    default: { unset: "parentbased_always_on" },
+    meaning: "Which operations are recorded; the parent is the traceparent that a client sends." },
+  { name: "OTEL_TRACES_SAMPLER_ARG", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "1" },
+    meaning: "The part of them that a ratio records, 0 to 1." },
 ] as const satisfies readonly Row[];
 
 type TableRow = (typeof VARIABLES)[number];
@@ -397,7 +430,12 @@ export function readConfig(environment: Environment, cores: number): { config: C
     if (value && isSet(value)) problems.push(sentence(value));
   }
   if (problems.length > 0) throw new ConfigError(problems);
-  return { config, warnings: [...warningsAboutConnections(config), ...warningsAboutNames(env)] };
+  const warnings = [
+    ...warningsAboutConnections(config),
+    ...warningsAboutNames(env),
+    ...warningsAboutTraces(env),
+  ];
+  return { config, warnings };
 }
 
 /** Connections that the broker opens at most, over all workers. */
@@ -451,6 +489,8 @@ function problemWith(label: string, row: FieldRow, text: string): string | undef
     case "one-of":
       if (row.choices.includes(text)) return undefined;
       return `${label} must be ${listOf(row.choices)}, got "${text}"`;
+    case "url":
+      return urlProblem(label, text);
     case "text":
     case "secret": {
       if (text.trim() === "") return `${label} must not be blank`;
@@ -458,6 +498,15 @@ function problemWith(label: string, row: FieldRow, text: string): string | undef
       return problem && `${label} ${problem}`;
     }
   }
+}
+
+function urlProblem(label: string, text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== "http:" && url?.protocol !== "https:") {
+    return `${label} must be an address such as http://localhost:4318, got "${text}"`;
+  }
+  if (url.username === "" && url.password === "") return undefined;
+  return `${label} must not hold a user and a password: set OTEL_EXPORTER_OTLP_HEADERS to an authorization`;
 }
 
 /** Mistakes that only show when two values are compared; a value that is wrong by itself is left out. */
@@ -513,6 +562,15 @@ function warningsAboutNames(env: Environment): string[] {
     if (row) warnings.push(`${name} has no effect: ${row.reason}`);
   }
   return warnings;
+}
+
+function warningsAboutTraces(env: Environment): string[] {
+  return ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"]
+    .filter((name) => env[name] === "grpc")
+    .map(
+      (name) =>
+        `${name}=grpc has no effect: spans go over HTTP, so let the endpoint be the HTTP port, often 4318`,
+    );
 }
 
 function matches(pattern: string, name: string): boolean {

@@ -36,7 +36,7 @@ import {
 import { type DatabaseSettings, describe, readDatabaseSettings } from "./postgres/database-settings.ts";
 import { defaultDataDir, type EmbeddedServer, startEmbeddedServer } from "./postgres/embedded-server.ts";
 import { DatabaseRefusedError, prepareDatabase } from "./postgres/prepare-database.ts";
-import { createLog, type Log } from "./telemetry.ts";
+import { createLog, type Log, type LogLevel } from "./telemetry.ts";
 
 interface WorkerOrders {
   readonly config: Config;
@@ -63,7 +63,7 @@ async function runPrimary(argv: readonly string[], env: Environment): Promise<nu
     if (action === "version") return print(`${version}\n`);
     const { config, database, warnings } = readSettings({ ...env, ...overrides });
     if (action === "print-config") return print(printConfig(config));
-    const log = brokerLog(config);
+    const log = brokerLog(config.logLevel);
     for (const message of warnings) log.warn({ message }, "config.warning");
     return await serve({ ...config, port: await freePort(config) }, database, version, log);
   } catch (error) {
@@ -73,8 +73,10 @@ async function runPrimary(argv: readonly string[], env: Environment): Promise<nu
   }
 }
 
-function brokerLog(config: Config): Log {
-  return createLog({ level: config.logLevel, json: !process.stderr.isTTY });
+/** A line of JSON names its process; who reads a terminal knows which one it is. */
+function brokerLog(level: LogLevel): Log {
+  const json = !process.stderr.isTTY;
+  return createLog({ level, json, base: json ? { pid: process.pid } : {} });
 }
 
 /** Everything that the environment says. Throws one ConfigError with all mistakes in it. */
@@ -354,11 +356,11 @@ if (cluster.isPrimary) {
   process.stdout.on("error", () => {}); // a closed pipe is no reason to stop
   process.exit(await runPrimary(process.argv.slice(2), process.env));
 } else {
-  let log = createLog({ level: "info", json: !process.stderr.isTTY });
+  let log = brokerLog("info");
   runWorker<WorkerOrders>(
     ({ config, database, version }, workerIndex) => {
       process.title = `queen worker ${workerIndex + 1}`;
-      log = brokerLog(config).child({ worker: workerIndex + 1 });
+      log = brokerLog(config.logLevel).child({ worker: workerIndex + 1 });
       return startBroker({ config: Object.freeze(config), database, log, workerIndex, version });
     },
     () => log,

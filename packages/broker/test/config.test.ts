@@ -21,10 +21,13 @@ const ACTING =
   DB_LOCK_TIMEOUT DB_CONNECTION_TIMEOUT DB_IDLE_TIMEOUT LIBQUEEN_INFLIGHT_DEADLINE_MS DEFAULT_TIMEOUT
   DEFAULT_BATCH_SIZE DEFAULT_SUBSCRIPTION_MODE POP_WAIT_MAX_INTERVAL_MS POP_WAIT_INITIAL_INTERVAL_MS QUEEN_BUS
   QUEEN_MAX_BODY_BYTES QUEEN_SEGMENT_CACHE_MB QUEEN_DEDUP_MEMORY_MB QUEEN_SHUTDOWN_TIMEOUT_MS
-  LOG_LEVEL QUEEN_ENCRYPTION_KEY`.split(/\s+/);
+  LOG_LEVEL QUEEN_ENCRYPTION_KEY QUEEN_SLOW_REQUEST_MS OTEL_EXPORTER_OTLP_ENDPOINT OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.split(
+    /\s+/,
+  );
 
 const READ_ELSEWHERE = `PG_HOST PG_PORT PG_DB PG_USER PG_PASSWORD PG_USE_SSL PG_SSL_REJECT_UNAUTHORIZED
-  PGHOST PGPORT PGDATABASE PGUSER PGPASSWORD PGSSLMODE`.split(/\s+/);
+  PGHOST PGPORT PGDATABASE PGUSER PGPASSWORD PGSSLMODE OTEL_EXPORTER_OTLP_HEADERS OTEL_SERVICE_NAME
+  OTEL_RESOURCE_ATTRIBUTES OTEL_TRACES_SAMPLER OTEL_TRACES_SAMPLER_ARG`.split(/\s+/);
 
 const WITHOUT_EFFECT = `WORKER_ID DB_TCP_USER_TIMEOUT_MS DB_KEEPALIVES_IDLE DB_KEEPALIVES_INTERVAL
   DB_KEEPALIVES_COUNT POP_WAIT_BACKOFF_THRESHOLD POP_WAIT_BACKOFF_MULTIPLIER DB_THREAD_POOL_SERVICE_THREADS
@@ -84,6 +87,7 @@ test("every default of a machine with two cores", () => {
     workerCount: 1,
     shutdownTimeoutMs: 10_000,
     logLevel: "info",
+    slowRequestMs: 1000,
     databaseUrl: undefined,
     dataDir: undefined,
     connectTimeoutMs: 2000,
@@ -106,6 +110,8 @@ test("every default of a machine with two cores", () => {
     segmentCacheMb: 64,
     dedupMemoryMb: 128,
     encryptionKeys: undefined,
+    otlpEndpoint: undefined,
+    otlpTracesEndpoint: undefined,
   });
   assert(Object.isFrozen(config({})));
 });
@@ -147,6 +153,15 @@ test("each kind of mistake has its sentence", () => {
       'DEFAULT_SUBSCRIPTION_MODE must be empty, all, new or new-only, got "old"',
     ],
     [{ HOST: " " }, "HOST must not be blank"],
+    ...["collector", "localhost:4318", "ftp://collector"].map((url): [Environment, string] => [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: url },
+      `OTEL_EXPORTER_OTLP_ENDPOINT must be an address such as http://localhost:4318, got "${url}"`,
+    ]),
+    [
+      { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://me:secret@collector" },
+      "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must not hold a user and a password: " +
+        "set OTEL_EXPORTER_OTLP_HEADERS to an authorization",
+    ],
     [
       { NUM_WORKERS: "4", SIDECAR_POOL_SIZE: "8" },
       'SIDECAR_POOL_SIZE must be at least 4 per worker, 16 for 4 workers, got "8": ' +
@@ -171,6 +186,12 @@ test("all mistakes are reported together, and a wrong value does not blame anoth
     ),
     ["PORT", "NUM_WORKERS", "JWT_ENABLED"],
   );
+});
+
+test("a collector that would be spoken to by gRPC is warned about", () => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4317", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" };
+  assert.match(warnings(env).join(), /^OTEL_EXPORTER_OTLP_PROTOCOL=grpc has no effect: spans go over HTTP/);
+  assert.deepEqual(warnings({ ...env, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }), []);
 });
 
 test("a secret may come from a file", () => {

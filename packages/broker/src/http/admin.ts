@@ -41,7 +41,7 @@ export class Admin {
       options: columns,
       merge: mode === "merge",
     });
-    return json(200, {
+    const answer = json(200, {
       configured: true,
       queueId: queueId(queue.id),
       partitionId: partitionId(queue.partition),
@@ -51,6 +51,7 @@ export class Admin {
       options: showQueueOptions(queue.row),
       ...(unknown.length > 0 ? { unknownOptions: unknown } : {}),
     });
+    return { ...answer, about: { queue: name } };
   }
 
   async deleteQueue(request: Request): Promise<Answer> {

@@ -5,18 +5,21 @@ import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack
 import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
-import { popAnswer, unreadableError } from "../operations/pop-answer.ts";
+import { popAnswer, type TakenLane, traceparentsIn, unreadableError } from "../operations/pop-answer.ts";
 import { parsePushBody } from "../operations/push-body.ts";
 import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
+import { readTraceparent } from "../operations/traceparent.ts";
 import { parseTransactionBody } from "../operations/transaction-body.ts";
 import type { EmptyReason, PopOutcome, PopRequest, Subscription, Taken } from "../popping/pop.ts";
 import type { Popper } from "../popping/popper.ts";
 import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Renewer } from "../settling/renewer.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
+import type { OperationSpan } from "../tracing.ts";
 import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
 import type { Answer, Request } from "./route.ts";
+import { describeAck, describePop, describePush } from "./span-facts.ts";
 
 export interface DataPlaneOptions {
   readonly pusher: Pusher;
@@ -92,13 +95,15 @@ export class DataPlane {
 
   // ------------------------------------------------------------------------------------------------ push
 
-  async push(request: Request): Promise<Answer> {
+  async push(request: Request, span?: OperationSpan): Promise<Answer> {
     const { pusher, statistics, now, newTransactionId } = this.#options;
     const startedAtMs = now();
     this.#options.active();
-    const items = parsePushBody(request.text(), newTransactionId, null);
+    const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
+    const items = parsePushBody(request.text(), newTransactionId, null, traceparent);
+    if (span) describePush(span, items);
     if (items.length === 0) return { status: 201, body: "[]" };
-    const pushed = await pusher.push(items);
+    const pushed = await pusher.push(items, span);
     statistics.push.answered(items.length, now() - startedAtMs);
     if (pushed.error) throw pushed.error;
     return { status: 201, body: pushAnswer(pushed) };
@@ -106,17 +111,17 @@ export class DataPlane {
 
   // ------------------------------------------------------------------------------------------------- pop
 
-  async popQueue(request: Request, query: PopQuery): Promise<Answer> {
+  async popQueue(request: Request, query: PopQuery, span?: OperationSpan): Promise<Answer> {
     const queue = checkName(request.params.queue, "queue", { allowEmpty: true });
     const partition =
       request.params.partition === undefined ? undefined : checkName(request.params.partition, "partition");
-    return this.#pop(request, query, [queue], partition);
+    return this.#pop(request, query, [queue], partition, span);
   }
 
   /** By `queue` and `partition`, or by `namespace` and `task`. */
-  async popAny(request: Request, query: AnyPopQuery): Promise<Answer> {
+  async popAny(request: Request, query: AnyPopQuery, span?: OperationSpan): Promise<Answer> {
     const { queue, partition, namespace = "", task = "" } = query;
-    if (queue !== undefined) return this.#pop(request, query, [queue], partition);
+    if (queue !== undefined) return this.#pop(request, query, [queue], partition, span);
     if (namespace === "" && task === "") {
       throw new BrokerError(
         "VALIDATION_FAILED",
@@ -124,7 +129,7 @@ export class DataPlane {
       );
     }
     const queues = await this.#options.queuesOf(namespace, task);
-    return this.#pop(request, query, queues.slice(0, QUEUES_PER_POP_MAX), undefined);
+    return this.#pop(request, query, queues.slice(0, QUEUES_PER_POP_MAX), undefined, span);
   }
 
   async #pop(
@@ -132,6 +137,7 @@ export class DataPlane {
     query: PopQuery,
     queues: readonly string[],
     partition: string | undefined,
+    span: OperationSpan | undefined,
   ): Promise<Answer> {
     const { now, statistics } = this.#options;
     const startedAtMs = now();
@@ -148,11 +154,12 @@ export class DataPlane {
       autoAck,
       waitMs,
       subscription,
+      span,
     });
     const leftMs = (): number => (timeoutMs > 0 ? Math.max(1, timeoutMs - (now() - startedAtMs)) : 0);
     for (let round = 1; ; round++) {
       const outcome = await this.#popFirst(request, queues, wanted, leftMs);
-      const answer = this.#popAnswer(request, outcome, autoAck);
+      const answer = this.#popAnswer(request, outcome, autoAck, span);
       if (outcome.status === "messages" && answer.gone > 0 && !autoAck) {
         const finished = this.#options.finishGone(answer.taken, outcome.token);
         if (answer.messages === 0) await finished;
@@ -163,6 +170,7 @@ export class DataPlane {
       }
       if (outcome.status === "empty" || answer.messages > 0 || round >= POP_ROUNDS_MAX) {
         statistics.pop.answered(answer.messages, now() - startedAtMs);
+        if (span) describePop(span, { queues, partition, group }, outcome, answer.messages);
         return answer.messages > 0 || outcome.status === "empty"
           ? answer
           : emptyAnswer("no_available_partition");
@@ -224,14 +232,19 @@ export class DataPlane {
     });
   }
 
-  #popAnswer(request: Request, outcome: PopOutcome, autoAck: boolean): AssembledPop {
+  #popAnswer(
+    request: Request,
+    outcome: PopOutcome,
+    autoAck: boolean,
+    span: OperationSpan | undefined,
+  ): AssembledPop {
     if (outcome.status === "empty")
       return { ...emptyAnswer(outcome.reason), messages: 0, gone: 0, taken: [] };
     const { token, group } = outcome;
     const { delivered, giveBack, keyring, undeliverable } = this.#options;
     const lease = autoAck ? undefined : token;
-    const { unreadable, ...answer } = popAnswer(
-      outcome.taken.map(({ groupLane: { lane }, from, to, acked, segments }) => ({
+    const lanes = outcome.taken.map(
+      ({ groupLane: { lane }, from, to, acked, segments }): TakenLane => ({
         queueJson: lane.queue.nameJson,
         partitionJson: lane.nameJson,
         partition: lane.id,
@@ -241,11 +254,10 @@ export class DataPlane {
         to,
         acked,
         segments,
-      })),
-      group.nameJson,
-      lease,
-      keyring,
+      }),
     );
+    const { unreadable, ...answer } = popAnswer(lanes, group.nameJson, lease, keyring);
+    span?.link(traceparentsIn(lanes));
     let { taken } = outcome;
     let problem: BrokerError | undefined;
     let putBack: Promise<void> | undefined;
@@ -282,15 +294,15 @@ export class DataPlane {
 
   // ------------------------------------------------------------------------------------------------- ack
 
-  ack(request: Request): Promise<Answer> {
-    return this.#ack([parseAckBody(requiredJson(request))]);
+  ack(request: Request, span?: OperationSpan): Promise<Answer> {
+    return this.#ack([parseAckBody(requiredJson(request))], span);
   }
 
-  ackBatch(request: Request): Promise<Answer> {
-    return this.#ack(parseAckBatchBody(requiredJson(request)));
+  ackBatch(request: Request, span?: OperationSpan): Promise<Answer> {
+    return this.#ack(parseAckBatchBody(requiredJson(request)), span);
   }
 
-  async #ack(items: readonly AckItem[]): Promise<Answer> {
+  async #ack(items: readonly AckItem[], span: OperationSpan | undefined): Promise<Answer> {
     const { settler, statistics, now } = this.#options;
     const startedAtMs = now();
     await settler.learn(items);
@@ -298,10 +310,11 @@ export class DataPlane {
       items.map((item) =>
         item.status === undefined
           ? unknownStatus(item.statusText)
-          : settler.ack({ ...item, status: item.status }, item.group),
+          : settler.ack({ ...item, status: item.status, span }, item.group),
       ),
     );
     statistics.ack.answered(items.length, now() - startedAtMs);
+    if (span) describeAck(span, items, results);
     return { status: 200, body: ackAnswer(items, results) };
   }
 
@@ -332,13 +345,14 @@ export class DataPlane {
 
   // ----------------------------------------------------------------------------------------- transaction
 
-  async transaction(request: Request): Promise<Answer> {
+  async transaction(request: Request, span?: OperationSpan): Promise<Answer> {
     const { transactor, statistics, now, newTransactionId } = this.#options;
     const startedAtMs = now();
-    const body = parseTransactionBody(request.text(), newTransactionId, null);
+    const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
+    const body = parseTransactionBody(request.text(), newTransactionId, null, traceparent);
     const transactionId = newTransactionId();
     try {
-      const results = await transactor.run(body);
+      const results = await transactor.run(body, span);
       return {
         status: 200,
         body: JSON.stringify({ transactionId, success: true, results: results.map(transactionResult) }),

@@ -12,9 +12,12 @@ export interface Answer {
   readonly isText?: boolean;
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What a change was about, for the log, where the path does not name it. */
+  readonly about?: Readonly<Record<string, string>>;
 }
 
 export interface Request {
+  readonly requestId: string;
   readonly method: string;
   readonly path: string;
   readonly params: Readonly<Record<string, string>>;

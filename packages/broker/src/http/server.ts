@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { BrokerError } from "@queen/protocol";
 import { bodyText } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
+import { AccessLog, Exchange } from "./access-log.ts";
 import { checkBody } from "./body-check.ts";
 import { readQuery } from "./parameters.ts";
 import type { Answer, Request, Route } from "./route.ts";
@@ -18,6 +19,8 @@ export interface HttpServerOptions {
   /** What a client is told of an error. */
   readonly classify: (error: unknown) => BrokerError;
   readonly log: Log;
+  readonly slowRequestMs: number;
+  readonly now: () => number;
 }
 
 const CORS = [
@@ -46,6 +49,7 @@ interface Compiled {
 export class HttpServer {
   readonly #server: Server;
   readonly #options: HttpServerOptions;
+  readonly #accessLog: AccessLog;
   readonly #exact = new Map<string, Route>();
   readonly #patterns: Compiled[] = [];
   readonly #methods = new Map<string, Set<string>>();
@@ -55,6 +59,8 @@ export class HttpServer {
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
+    const { log, slowRequestMs: slowMs, now } = options;
+    this.#accessLog = new AccessLog({ log, slowMs, now });
     for (const route of options.routes) {
       if (route.path.includes(":")) this.#patterns.push({ route, segments: route.path.split("/") });
       else this.#exact.set(`${route.method} ${route.path}`, route);
@@ -105,6 +111,9 @@ export class HttpServer {
 
   #receive(incoming: IncomingMessage, response: ServerResponse): void {
     this.#active++;
+    const { now } = this.#options;
+    const exchange = new Exchange(incoming, now());
+    let isAnswered = false;
     let isOver = false;
     let isCut = false;
     let hungUp: (() => void) | undefined;
@@ -112,13 +121,17 @@ export class HttpServer {
       isOver = true;
       // A connection that broke drops what it still had to write, and the response then counts as written.
       isCut = !response.writableFinished || incoming.socket.destroyed;
+      if (!isAnswered) this.#accessLog.hungUp(exchange);
       if (isCut) hungUp?.();
       if (--this.#active === 0) this.#idle?.();
     });
     const send = (answer: Answer): void => {
-      if (!isOver) this.#send(response, answer);
+      if (isOver) return;
+      isAnswered = true;
+      const bytes = this.#send(response, answer, exchange);
+      this.#accessLog.answered(exchange, answer, bytes);
     };
-    const fail = (error: unknown): void => send(this.#errorAnswer(error, incoming));
+    const fail = (error: unknown): void => send(this.#errorAnswer(error, exchange));
 
     const method = incoming.method!;
     if (method === "OPTIONS") {
@@ -138,10 +151,17 @@ export class HttpServer {
       fail(error);
       return;
     }
+    exchange.route = found.route;
+    exchange.params = found.params;
     this.#readBody(incoming)
       .then((body) => {
         if (isOver) return;
+        exchange.readAtMs = now();
+        exchange.bytesIn = body.length;
         const request: Request = {
+          get requestId() {
+            return exchange.requestId;
+          },
           method,
           path,
           params: found.params,
@@ -154,7 +174,7 @@ export class HttpServer {
             if (isCut) listener();
           },
         };
-        return Promise.resolve(serve(found.route, request)).then(send);
+        return Promise.resolve(serve(exchange, found.route, request)).then(send);
       })
       .catch(fail);
   }
@@ -205,34 +225,33 @@ export class HttpServer {
     });
   }
 
-  #send(response: ServerResponse, answer: Answer): void {
+  /** Returns the bytes of the body. */
+  #send(response: ServerResponse, answer: Answer, exchange: Exchange): number {
     const body = answer.body ?? "";
+    const bytes = answer.isText ? Buffer.byteLength(body) : body.length;
     const headers = [...CORS];
     if (answer.status !== 204) {
-      headers.push(
-        "Content-Type",
-        answer.contentType ?? "application/json",
-        "Content-Length",
-        String(answer.isText ? Buffer.byteLength(body) : body.length),
-      );
+      headers.push("Content-Type", answer.contentType ?? "application/json", "Content-Length", String(bytes));
+    }
+    // A push, pop or ack that went well spares itself an id that nobody asked for.
+    if (exchange.givenId !== undefined || answer.status >= 400 || !exchange.isDataPlane) {
+      headers.push("X-Request-Id", exchange.requestId);
     }
     if (answer.headers) for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value);
     if (this.#stopping) headers.push("Connection", "close");
     response.writeHead(answer.status, headers);
     response.end(body, answer.isText ? "utf8" : "latin1");
+    return bytes;
   }
 
-  #errorAnswer(error: unknown, incoming: IncomingMessage): Answer {
+  #errorAnswer(error: unknown, exchange: Exchange): Answer {
     const known = this.#options.classify(error);
     const { status, code } = known;
-    let { message } = known;
-    if (code === "INTERNAL") {
-      this.#options.log.error(
-        { error, method: incoming.method, path: incoming.url?.split("?")[0] },
-        "http.failed",
-      );
-      message = "The broker failed to handle the request; its log has the reason.";
-    }
+    if (status >= 500) this.#accessLog.failed(exchange, error, known);
+    const message =
+      code === "INTERNAL"
+        ? "The broker failed to handle the request; its log has the reason beside this answer's X-Request-Id."
+        : known.message;
     const headers: Record<string, string> = {};
     if (status === 503) headers["Retry-After"] = RETRY_AFTER_S;
     if (error instanceof MethodNotAllowed) headers.Allow = error.allowed.join(", ");
@@ -240,9 +259,11 @@ export class HttpServer {
   }
 }
 
-function serve(route: Route, request: Request): Promise<Answer> | Answer {
+function serve(exchange: Exchange, route: Route, request: Request): Promise<Answer> | Answer {
+  const query = readQuery(route.query, request.query);
+  exchange.isLongPoll = (query as { readonly wait?: unknown }).wait === true;
   return route.handle(request, {
-    query: readQuery(route.query, request.query),
+    query,
     body: route.body && !route.body.readByHandler ? checkBody(route.body.shape, bodyOf(request)) : undefined,
   });
 }

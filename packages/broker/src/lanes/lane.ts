@@ -9,10 +9,12 @@ import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import type { Segment } from "../operations/segment.ts";
 import { hashText } from "../operations/transaction-key.ts";
+import type { OperationSpan } from "../tracing.ts";
 import type { Queue } from "./queue.ts";
 
 /** Who is told what became of pushed messages, each known by its index. */
 export interface MessageOwner {
+  readonly span?: OperationSpan | undefined;
   queued(index: number, lane: Lane, offset: number): void;
   duplicate(index: number, lane: Lane, offset: number): void;
   failed(index: number, error: Error): void;

@@ -2,7 +2,7 @@
 import { BrokerError, leaseId, offsetSuffix } from "@queen/protocol";
 import type { Keyring } from "./encryption.ts";
 import { countWithin, inRanges, type OffsetRanges } from "./offset-ranges.ts";
-import { fragmentEnd, type Segment } from "./segment.ts";
+import { fragmentEnd, type Segment, traceparentOf } from "./segment.ts";
 import { isoMicroseconds } from "./timestamp.ts";
 
 /** What a pop got of one lane: [from, to) without what the group has finished already. */
@@ -117,5 +117,19 @@ function readable(lane: TakenLane, offset: number, fragment: string, keyring: Ke
     return keyring.open(fragment);
   } catch (error) {
     throw error instanceof BrokerError ? new UnreadableLane(lane, offset, error) : error;
+  }
+}
+
+/** What the messages of an answer carry. */
+export function* traceparentsIn(lanes: readonly TakenLane[]): Generator<string | undefined> {
+  for (const { from, to, acked, segments } of lanes) {
+    for (const { firstOffset, count, ends, body } of segments) {
+      const end = Math.min(to, firstOffset + count);
+      for (let offset = Math.max(from, firstOffset); offset < end; offset++) {
+        if (inRanges(acked, offset)) continue;
+        const index = offset - firstOffset;
+        yield traceparentOf(body.slice(fragmentEnd(ends, index - 1), fragmentEnd(ends, index)));
+      }
+    }
   }
 }

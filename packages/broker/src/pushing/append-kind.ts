@@ -60,6 +60,7 @@ const NOTHING: Omit<AppendResult, "batch"> = {
 export const appendKind: BatchKind<Lane, AppendResult | AppendError> = {
   name: "push",
   repeatable: false,
+  traced: { procedure: "append", spans: (lane) => lane.pending.map((message) => message.owner.span) },
   weight: (lane) => (lane.alone > 0 ? Infinity : lane.pending.length + lane.pendingBytes / 1024),
   async run(session: Session, lanes: readonly Lane[]) {
     const all = lanes.map(takeLaneBatch);

@@ -17,6 +17,7 @@ import type { Keyring } from "../operations/encryption.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import { classify, isDeterministic } from "../postgres/errors.ts";
 import { APPEND } from "../postgres/statements.ts";
+import type { OperationSpan } from "../tracing.ts";
 import { AppendError, type AppendResult } from "./append-kind.ts";
 import { giveBackLaneBatch, isSuspect, type LaneBatch } from "./lane-batch.ts";
 import { takeTurn } from "./lane-turn.ts";
@@ -27,13 +28,15 @@ export class PushRequest implements MessageOwner {
   readonly lanes: Lane[];
   readonly offsets: number[];
   readonly isDuplicate: boolean[];
+  readonly span: OperationSpan | undefined;
   /** The first failure; what else was stored stays stored. */
   error: Error | undefined;
   readonly #done: () => void;
   #left: number;
 
-  constructor(items: readonly PushItem[], done: () => void) {
+  constructor(items: readonly PushItem[], span: OperationSpan | undefined, done: () => void) {
     this.items = items;
+    this.span = span;
     this.lanes = new Array(items.length);
     this.offsets = new Array(items.length).fill(0);
     this.isDuplicate = new Array(items.length).fill(false);
@@ -81,9 +84,9 @@ export class Pusher {
   }
 
   /** Resolves when every item is decided. */
-  push(items: readonly PushItem[]): Promise<PushRequest> {
+  push(items: readonly PushItem[], span?: OperationSpan): Promise<PushRequest> {
     return new Promise((resolve) => {
-      const request = new PushRequest(items, () => resolve(request));
+      const request = new PushRequest(items, span, () => resolve(request));
       const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
       for (let index = 0; index < items.length; index++) {
         const item = items[index]!;

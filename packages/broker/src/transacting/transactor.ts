@@ -21,6 +21,7 @@ import { takeTurns } from "../pushing/lane-turn.ts";
 import { type Pusher, prepareMessages } from "../pushing/pusher.ts";
 import type { AckStatus, Delivered, PendingAck } from "../settling/delivered.ts";
 import { LEASE_LOST, type Settler } from "../settling/settler.ts";
+import type { OperationSpan, Place } from "../tracing.ts";
 
 export interface PushResult {
   readonly type: "push";
@@ -43,12 +44,18 @@ export class TransactionRefused extends Error {
   override readonly name = "TransactionRefused";
 }
 
-export const transactKind: BatchKind<readonly unknown[], TransactResult> = {
+export interface TransactOperation {
+  readonly parameters: readonly unknown[];
+  readonly span: OperationSpan | undefined;
+}
+
+export const transactKind: BatchKind<TransactOperation, TransactResult> = {
   name: "transaction",
   repeatable: false,
   weight: () => Infinity,
-  async run(session: Session, [parameters]: readonly (readonly unknown[])[]) {
-    return session.run(transact, parameters!);
+  traced: { procedure: "transact", spans: (operation) => [operation.span] },
+  async run(session: Session, [operation]: readonly TransactOperation[]) {
+    return session.run(transact, operation!.parameters);
   },
 };
 
@@ -57,7 +64,7 @@ export interface TransactorOptions {
   readonly windows: WindowStore;
   readonly pusher: Pusher;
   readonly settler: Settler;
-  readonly transactions: Batcher<readonly unknown[], TransactResult>;
+  readonly transactions: Batcher<TransactOperation, TransactResult>;
   readonly keyring: Keyring;
   readonly now: () => number;
   readonly patienceMs: number;
@@ -91,7 +98,7 @@ export class Transactor {
     this.#options = options;
   }
 
-  async run(body: TransactionBody): Promise<TransactionResult[]> {
+  async run(body: TransactionBody, span?: OperationSpan): Promise<TransactionResult[]> {
     const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
     const pushes: Push[] = [];
     const owner: MessageOwner = {
@@ -117,9 +124,10 @@ export class Transactor {
       });
     }
     const acks = await this.#locate(body);
+    if (span) describe(span, pushes, acks);
     for (let attempt = 1; ; attempt++) {
       try {
-        const settled = await this.#attempt(pushes, acks, body);
+        const settled = await this.#attempt(pushes, acks, body, span);
         return results(body, pushes, settled);
       } catch (error) {
         if (!this.#mayRepeat(error, pushes)) throw error;
@@ -167,6 +175,7 @@ export class Transactor {
     pushes: readonly Push[],
     acks: readonly LocatedAck[],
     body: TransactionBody,
+    span: OperationSpan | undefined,
   ): Promise<ReadonlySet<AckItem>> {
     const open = pushes.filter((push) => push.stored === undefined);
     const laneOf = new Map<Push, Lane>();
@@ -194,7 +203,7 @@ export class Transactor {
         }
         batches.push(batch);
       }
-      return await this.#send(batches, acks, body);
+      return await this.#send(batches, acks, body, span);
     } catch (error) {
       for (const lane of plainLanes(error, batches)) lane.queue.mustEncrypt();
       for (const batch of batches) {
@@ -223,6 +232,7 @@ export class Transactor {
     batches: readonly LaneBatch[],
     acks: readonly LocatedAck[],
     body: TransactionBody,
+    span: OperationSpan | undefined,
   ): Promise<ReadonlySet<AckItem>> {
     const isReplay = batches.length === 0;
     if (!isReplay && acks.some((located) => !located.at)) {
@@ -244,13 +254,14 @@ export class Transactor {
         token: lease.token,
       }));
     });
-    const result = await this.#options.transactions.submit([
+    const parameters = [
       ...appendParameters(batches),
-      JSON.stringify(settles.map(({ parameters }) => parameters)),
+      JSON.stringify(settles.map((settle) => settle.parameters)),
       required.map(({ partition }) => partition),
       required.map(({ token }) => token),
       sealedLanes(batches),
-    ]);
+    ];
+    const result = await this.#options.transactions.submit({ parameters, span });
     for (const row of result.appended) {
       const batch = batches[row.lane]!;
       // What others added since the window was complete is not told here: then it is read anew.
@@ -273,6 +284,16 @@ export class Transactor {
     });
     return buried;
   }
+}
+
+function describe(span: OperationSpan, pushes: readonly Push[], acks: readonly LocatedAck[]): void {
+  const acked = acks.flatMap(({ at }) => at ?? []);
+  const places: Place[] = [
+    ...pushes.map(({ item }) => item),
+    ...acked.map(({ delivered: { lane } }) => ({ queue: lane.queue.name, partition: lane.name })),
+  ];
+  span.about(pushes.length + acks.length, places);
+  span.link(acked.map(({ delivered, offset }) => delivered.traceparentAt(offset)));
 }
 
 class LaneGone extends Error {

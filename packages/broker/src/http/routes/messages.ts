@@ -4,7 +4,7 @@ import { MESSAGE_STATUSES } from "../../control/messages.ts";
 import type { MessageRoutes } from "../messages.ts";
 import { integer, moment, named, oneOf, text } from "../parameters.ts";
 import { type Route, route } from "../route.ts";
-import { count, id, nextPage, pagination, payload, time, timeOrNull } from "./shapes.ts";
+import { count, id, nextPage, pagination, payload, time, timeOrNull, traceparent } from "./shapes.ts";
 
 const MESSAGE = "/api/v1/messages/:partitionId/:transactionId";
 const PER_PAGE_MAX = 1_000;
@@ -27,6 +27,7 @@ const described = {
   ...place,
   traceId: z.string().nullable(),
   producerSub: z.string().nullable(),
+  traceparent,
   namespace: z.string(),
   task: z.string(),
   leaseExpiresAt: timeOrNull,
