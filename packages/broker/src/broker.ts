@@ -8,21 +8,28 @@ import { performance } from "node:perf_hooks";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
 import type { Config } from "./config.ts";
+import { Clearing } from "./control/clearing.ts";
 import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
+import { Figures } from "./control/figures.ts";
 import { Messages } from "./control/messages.ts";
 import { Queues } from "./control/queues.ts";
+import { Throughput } from "./control/throughput.ts";
+import { Traces } from "./control/traces.ts";
 import { Admin } from "./http/admin.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
 import { MessageRoutes } from "./http/messages.ts";
+import { ResourceRoutes } from "./http/resources.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
+import { TraceRoutes } from "./http/traces.ts";
 import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
 import { WindowStore } from "./lanes/window-store.ts";
+import { payloadJson } from "./operations/segment.ts";
 import { HintReader } from "./popping/hint-reader.ts";
 import type { Taken } from "./popping/pop.ts";
 import { Popper } from "./popping/popper.ts";
@@ -286,16 +293,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       bus.appended(partition, queue, nextOffset);
     },
   });
-  const messages = new Messages({
-    use,
-    letters,
-    rewritten,
-    changed: (partition) => {
-      const lane = directory.laneById(partition);
-      if (lane) popper.hint(lane, true);
-      bus.released(partition);
-    },
-  });
+  const changed = (partition: number): void => {
+    const lane = directory.laneById(partition);
+    if (lane) popper.hint(lane, true);
+    bus.released(partition);
+  };
+  const messages = new Messages({ use, letters, rewritten, changed });
+  const traces = new Traces({ use, messages, workerId: String(workerIndex) });
+  const clearing = new Clearing({ use, letters, changed });
+  const figures = new Figures(use, now);
+  const throughput = new Throughput(() => figures.queues());
   const queues = new Queues({ use, directory, changed: (ids) => hints.queuesChanged(ids) });
 
   const batchers = {
@@ -338,6 +345,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   let isDatabaseReady = false;
   const admin = new Admin({
     queues,
+    clearing,
     isReady: () => isDatabaseReady,
     metrics: () => metrics(),
     workerIndex,
@@ -399,6 +407,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
         letters: new DeadLetterRoutes(letters, readTimestamp),
         messages: new MessageRoutes(messages, readTimestamp),
+        resources: new ResourceRoutes({ figures, throughput: () => throughput.perSecond(), now }),
+        traces: new TraceRoutes(traces, payloadJson),
       },
       { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
     ),

@@ -4,13 +4,17 @@ import type { ConsumerGroupRoutes } from "./consumer-groups.ts";
 import type { DataPlane } from "./data-plane.ts";
 import type { DeadLetterRoutes } from "./dead-letters.ts";
 import type { MessageRoutes } from "./messages.ts";
+import type { ResourceRoutes } from "./resources.ts";
 import type { Route } from "./route.ts";
 import { consumerGroupRoutes } from "./routes/consumer-groups.ts";
 import { dataPlaneRoutes, type PopDefaults } from "./routes/data-plane.ts";
 import { deadLetterRoutes } from "./routes/dead-letters.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { queueRoutes } from "./routes/queues.ts";
+import { resourceRoutes } from "./routes/resources.ts";
 import { stateRoutes } from "./routes/state.ts";
+import { traceRoutes } from "./routes/traces.ts";
+import type { TraceRoutes } from "./traces.ts";
 
 /** Who answers what. */
 export interface Handlers {
@@ -19,15 +23,19 @@ export interface Handlers {
   readonly groups: ConsumerGroupRoutes;
   readonly letters: DeadLetterRoutes;
   readonly messages: MessageRoutes;
+  readonly resources: ResourceRoutes;
+  readonly traces: TraceRoutes;
 }
 
 export function routes(handlers: Handlers, popDefaults: PopDefaults): Route[] {
   return [
     ...dataPlaneRoutes(handlers.data, popDefaults),
     ...queueRoutes(handlers.admin),
+    ...resourceRoutes(handlers.resources),
     ...messageRoutes(handlers.messages),
     ...deadLetterRoutes(handlers.letters),
     ...consumerGroupRoutes(handlers.groups),
+    ...traceRoutes(handlers.traces),
     ...stateRoutes(handlers.admin),
   ];
 }

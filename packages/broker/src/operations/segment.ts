@@ -39,6 +39,11 @@ export function traceIdJson(fragment: string): string {
   return fragment.slice(at, fragment.indexOf(",", at));
 }
 
+/** The payload of a fragment as it stands there. */
+export function payloadJson(fragment: string): string {
+  return fragment.slice(fragment.indexOf(',"data":', TRANSACTION_ID_AT) + ',"data":'.length);
+}
+
 /** Whether the message at `start` of a body has this transactionId (quoted, in its stored form). */
 export function hasTransactionId(body: string, start: number, json: string): boolean {
   return (
