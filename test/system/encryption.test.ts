@@ -176,6 +176,10 @@ test("lists, one message, dead letters, requeue and retry: shown and moved, neve
   assert.equal(brief.length, 3);
   const shown = await one("t1");
   assert.deepEqual([shown.payload, shown.isEncrypted, shown.payloadError], [1, true, null]);
+  const { transactionId, partitionId } = shown;
+  await client.request("POST", "/api/v1/traces", { transactionId, partitionId, data: 1, traceNames: queue });
+  const { json: traced } = await client.request("GET", `/api/v1/traces/by-name/${queue}`);
+  assert.equal(traced.traces[0].message_payload, 1);
 
   const { messages } = await client.pop(queue, { batch: 3 });
   await client.ackMessages(messages.slice(0, 1), "dlq", "bad");

@@ -8,18 +8,24 @@ import { performance } from "node:perf_hooks";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
 import type { Config } from "./config.ts";
+import { Clearing } from "./control/clearing.ts";
 import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
+import { Figures } from "./control/figures.ts";
 import { Messages } from "./control/messages.ts";
 import { Queues } from "./control/queues.ts";
+import { Throughput } from "./control/throughput.ts";
+import { Traces } from "./control/traces.ts";
 import { Admin } from "./http/admin.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane, type DataPlaneOptions } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
 import { MessageRoutes } from "./http/messages.ts";
+import { ResourceRoutes } from "./http/resources.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
 import { TracedDataPlane } from "./http/traced-data-plane.ts";
+import { TraceRoutes } from "./http/traces.ts";
 import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
@@ -322,16 +328,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       bus.appended(partition, queue, nextOffset);
     },
   });
-  const messages = new Messages({
-    use,
-    letters,
-    rewritten,
-    changed: (partition) => {
-      const lane = directory.laneById(partition);
-      if (lane) popper.hint(lane, true);
-      bus.released(partition);
-    },
-  });
+  const changed = (partition: number): void => {
+    const lane = directory.laneById(partition);
+    if (lane) popper.hint(lane, true);
+    bus.released(partition);
+  };
+  const messages = new Messages({ use, letters, rewritten, changed });
+  const traces = new Traces({ use, messages, workerId: String(workerIndex) });
+  const clearing = new Clearing({ use, letters, changed });
+  const figures = new Figures(use, now);
+  const throughput = new Throughput(() => figures.queues());
   const queues = new Queues({ use, directory, changed: (ids) => hints.queuesChanged(ids) });
 
   const batchers = {
@@ -383,6 +389,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const admin = new Admin({
     queues,
     canEncrypt: !keyring.isEmpty,
+    clearing,
     isReady: () => isDatabaseReady,
     metrics: () => metrics(),
     workerIndex,
@@ -444,6 +451,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
         letters: new DeadLetterRoutes(letters, readTimestamp, keyring),
         messages: new MessageRoutes(messages, readTimestamp, keyring),
+        resources: new ResourceRoutes({ figures, throughput: () => throughput.perSecond(), now }),
+        traces: new TraceRoutes(traces, keyring),
       },
       {
         popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },

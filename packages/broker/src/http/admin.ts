@@ -1,5 +1,6 @@
-/** The handlers of queues and of the broker's own state: configure, delete, health, metrics. */
+/** The handlers of queues and of the broker's own state: configure, delete, clear, health, metrics. */
 import { BrokerError, partitionId, queueId } from "@queen/protocol";
+import type { Clear, Clearing } from "../control/clearing.ts";
 import type { Queues } from "../control/queues.ts";
 import { checkName } from "../operations/names.ts";
 import { parseQueueOptions, showQueueOptions } from "../operations/queue-options.ts";
@@ -10,6 +11,7 @@ export interface AdminOptions {
   readonly queues: Queues;
   /** Whether this broker has a key. */
   readonly canEncrypt: boolean;
+  readonly clearing: Clearing;
   readonly isReady: () => boolean;
   readonly metrics: () => Record<string, unknown>;
   readonly workerIndex: number;
@@ -57,6 +59,20 @@ export class Admin {
   async deleteQueue(request: Request): Promise<Answer> {
     const name = checkName(request.params.queue, "queue", { allowEmpty: true });
     return json(200, { deleted: true, queue: name, existed: await this.#options.queues.delete(name) });
+  }
+
+  async clearQueue(request: Request, query: Omit<Clear, "queue">): Promise<Answer> {
+    const { partition, deadLetters } = query;
+    const queue = checkName(request.params.queue, "queue", { allowEmpty: true });
+    const cleared = await this.#options.clearing.clear({ queue, partition, deadLetters });
+    return json(200, {
+      cleared: true,
+      queue,
+      ...(partition === undefined ? {} : { partition }),
+      messages: cleared.messages,
+      partitions: cleared.partitions,
+      deadLetters: cleared.deadLetters,
+    });
   }
 
   async health(): Promise<Answer> {

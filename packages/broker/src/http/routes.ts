@@ -5,6 +5,7 @@ import type { DataPlane } from "./data-plane.ts";
 import type { DeadLetterRoutes } from "./dead-letters.ts";
 import { Documentation } from "./documentation.ts";
 import type { MessageRoutes } from "./messages.ts";
+import type { ResourceRoutes } from "./resources.ts";
 import type { Route } from "./route.ts";
 import { consumerGroupRoutes } from "./routes/consumer-groups.ts";
 import { dataPlaneRoutes, type PopDefaults } from "./routes/data-plane.ts";
@@ -12,7 +13,10 @@ import { deadLetterRoutes } from "./routes/dead-letters.ts";
 import { documentationRoutes } from "./routes/documentation.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { queueRoutes } from "./routes/queues.ts";
+import { resourceRoutes } from "./routes/resources.ts";
 import { stateRoutes } from "./routes/state.ts";
+import { traceRoutes } from "./routes/traces.ts";
+import type { TraceRoutes } from "./traces.ts";
 
 /** Who answers what. */
 export interface Handlers {
@@ -21,6 +25,8 @@ export interface Handlers {
   readonly groups: ConsumerGroupRoutes;
   readonly letters: DeadLetterRoutes;
   readonly messages: MessageRoutes;
+  readonly resources: ResourceRoutes;
+  readonly traces: TraceRoutes;
 }
 
 export interface RouteOptions {
@@ -33,9 +39,11 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
   const all: Route[] = [
     ...dataPlaneRoutes(handlers.data, popDefaults),
     ...queueRoutes(handlers.admin),
+    ...resourceRoutes(handlers.resources),
     ...messageRoutes(handlers.messages),
     ...deadLetterRoutes(handlers.letters),
     ...consumerGroupRoutes(handlers.groups),
+    ...traceRoutes(handlers.traces),
     ...stateRoutes(handlers.admin),
     ...documentationRoutes(() => {
       documentation ??= new Documentation(all, version);
