@@ -10,6 +10,8 @@ export interface AdminOptions {
   readonly queues: Queues;
   readonly isReady: () => boolean;
   readonly metrics: () => Record<string, unknown>;
+  /** What this worker knows of the others, from memory. */
+  readonly sharedState: () => Record<string, unknown>;
   readonly workerIndex: number;
   readonly version: string;
 }
@@ -57,7 +59,7 @@ export class Admin {
   }
 
   async health(): Promise<Answer> {
-    const { isReady, queues, workerIndex, version } = this.#options;
+    const { isReady, queues, sharedState, workerIndex, version } = this.#options;
     const isConnected = isReady() && (await queues.ping());
     return json(isConnected ? 200 : 503, {
       status: isConnected ? "healthy" : "unhealthy",
@@ -65,6 +67,8 @@ export class Admin {
       server: "Queen",
       worker_id: workerIndex,
       version,
+      shared_state: sharedState(),
+      queen: { worker_id: workerIndex, status: isConnected ? "active" : "waiting for the database" },
     });
   }
 

@@ -1,4 +1,4 @@
--- partitions_deleted: removes the log and the cursors of deleted partitions (trigger).
+-- partitions_deleted: removes the log, the cursors and the pauses of deleted partitions (trigger).
 --
 -- Runs when a queue is deleted too, also by hand: the foreign key deletes its partitions.
 create or replace function queen.partitions_deleted() returns trigger
@@ -8,6 +8,7 @@ as $$
 begin
   delete from queen.segments s using gone where s.partition_id = gone.id;
   delete from queen.partition_consumers c using gone where c.partition_id = gone.id;
+  delete from queen.pauses x using gone where x.partition_id = gone.id;
   return null;
 end
 $$;
