@@ -12,7 +12,7 @@
 --   attempts, errors  of the message at `place`: how often it failed, and the last times as {at, error}
 --   not_before        a failed message waits until then, for the sake of `last_error`
 --   place_at          when the message at `place` was stored
---   locked            the transaction that holds the cursor's row: pid, since, state, query; null: none
+--   locked            the transaction that holds the cursor's row, or is making it: pid, since, state, query
 --   pauses            {partition, group, reason, by, at} that stop the group on this lane
 --   pop_maintenance
 --
@@ -34,6 +34,7 @@ declare
   v_from    int8;
   v_head    jsonb;
   v_at      timestamptz;
+  v_key     int8;
   v_locked  jsonb;
 begin
   select * into q from queen.queues where name = p_queue;
@@ -72,13 +73,19 @@ begin
    where v_place < p.next_offset;
 
   -- Who changes or locks a row writes its transaction into it; while that is open, it holds a lock on itself.
+  -- Who makes the cursor in SQL holds an advisory lock on it (sql_pop, sql_find_lanes).
+  v_key := hashtextextended('queen.cursor/' || p.id || '/' || g.id, 0);
   select jsonb_build_object('pid', l.pid, 'since', a.xact_start, 'state', a.state, 'query', left(a.query, 200))
     into v_locked
-    from queen.partition_consumers t
-    join pg_locks l on l.locktype = 'transactionid' and l.granted and l.mode = 'ExclusiveLock'
-                   and l.transactionid = t.xmax
+    from pg_locks l
     left join pg_stat_activity a on a.pid = l.pid
-   where t.partition_id = p.id and t.group_id = g.id
+   where l.granted and l.mode = 'ExclusiveLock'
+     and (l.locktype = 'transactionid'
+          and l.transactionid = (select t.xmax from queen.partition_consumers t
+                                  where t.partition_id = p.id and t.group_id = g.id)
+          or l.locktype = 'advisory' and c.partition_id is null and l.objsubid = 1
+          and l.database = (select d.oid from pg_database d where d.datname = current_database())
+          and l.classid::int8 = (v_key >> 32) & 4294967295 and l.objid::int8 = v_key & 4294967295)
    limit 1;
 
   return jsonb_build_object(

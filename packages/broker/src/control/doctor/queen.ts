@@ -21,7 +21,7 @@ export const queenFindings = (facts: DoctorFacts, broker: BrokerFacts): Finding[
 function bus({ bus: state, busPeers: peers }: BrokerFacts): Finding {
   const said: Readonly<Record<BrokerFacts["bus"], string>> = {
     off: "The bus is off by QUEEN_BUS: what other brokers do is found by looking, every POP_WAIT_MAX_INTERVAL_MS.",
-    listening: `The bus is listening; ${numbered(peers, "other worker is", "other workers are")} heard.`,
+    listening: `The bus is listening; workers that are heard: ${peers}.`,
     connecting: "The bus has no connection; what other brokers do is found by looking.",
     silent: "Notifications do not arrive (a pooler in between?); what other brokers do is found by looking.",
   };
