@@ -37,13 +37,18 @@ function bus({ bus: state, busPeers: peers }: BrokerFacts): Finding {
 }
 
 function spool({ spool: { pending, failed, healthy } }: BrokerFacts): Finding {
+  const said = !healthy
+    ? "Messages cannot be written to the broker's disk."
+    : pending + failed === 0
+      ? "No message waits on the broker's disk."
+      : `Messages on the broker's disk: ${pending} wait, ${failed} were refused by the database.`;
   return finding(
     "spool",
     !healthy ? "critical" : pending + failed > 0 ? "warning" : "ok",
-    pending + failed === 0
-      ? "No message waits on the broker's disk."
-      : `${pending} messages wait on the broker's disk, ${failed} were refused by the database.`,
-    "Switch push maintenance off and see that the database can be reached; then see the refused ones.",
+    said,
+    healthy
+      ? "Switch push maintenance off and see that the database can be reached; then see the refused ones."
+      : "See that the folder FILE_BUFFER_DIR exists, is writable and has room.",
     { pending, failed, healthy },
   );
 }
