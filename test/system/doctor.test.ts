@@ -150,7 +150,7 @@ test("a role that is no superuser gets its findings, and is told what it cannot 
   url.password = "secret";
   const other = await database.client();
   await other.query("begin");
-  await other.query("select 1");
+  await other.query("select txid_current()");
   const broker = await startBrokerProcess({ databaseUrl: url.href, env: { NUM_WORKERS: "1" } });
   const client = new HttpClient(broker.url);
   try {

@@ -1,7 +1,7 @@
 /**
  * The hint reader looks in the database for what happened elsewhere: lanes with new messages, queues that
- * changed, modes of maintenance that were switched. A look is exact, whatever order transactions committed in, because it asks for what the snapshot
- * of the look before did not see. Many who want a look share one.
+ * changed, modes of maintenance that were switched. A look is exact, whatever order transactions committed in,
+ * because it asks for what the snapshot of the look before did not see. Many who want a look share one.
  *
  * While somebody waits or works here, it looks every interval by itself, and has the popper scan for what no
  * hint told of. An idle broker asks nothing.

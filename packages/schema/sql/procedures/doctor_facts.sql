@@ -21,7 +21,8 @@ as $$
     'settings', (select jsonb_object_agg(name, setting) from pg_settings
                   where name in ('fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum', 'track_counts',
                                  'max_connections', 'superuser_reserved_connections')),
-    -- The horizon of a database's tables is held back by its own sessions, and by standbys.
+    -- The horizon of a database's tables is held back by its own sessions that have a snapshot or have written
+    -- something, and by standbys.
     'transactions', (select coalesce(jsonb_agg(t order by t.seconds desc nulls last), '[]') from (
        select a.pid, a.usename as role, a.application_name as application, a.state, a.backend_type as kind,
               left(a.query, 200) as query,
@@ -31,7 +32,7 @@ as $$
         where a.pid <> pg_backend_pid()
           and (a.datname = current_database()
                and extract(epoch from clock_timestamp() - a.xact_start) >= p_old_s
-               and (a.backend_xmin is not null or a.backend_xid is not null or a.state like 'idle in transaction%')
+               and (a.backend_xmin is not null or a.backend_xid is not null)
                or a.backend_type = 'walsender' and a.backend_xmin is not null and age(a.backend_xmin) > 1000000)
         order by a.xact_start nulls last limit 20) t),
     'prepared', (select coalesce(jsonb_agg(t order by t.seconds desc), '[]') from (
