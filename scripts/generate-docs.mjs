@@ -20,6 +20,8 @@ const WHAT_TO_DO = {
   REQUEST_TIMEOUT: "Send the request again, whole and without long pauses.",
   CONFLICT: "Read the present state and decide again; the same request would meet the same state.",
   BODY_TOO_LARGE: "Send fewer messages per request, or raise `QUEEN_MAX_BODY_BYTES`.",
+  MAINTENANCE:
+    "Push maintenance is on: wait as long as `Retry-After` says and try again; operators switch it off when they are done.",
   OVERLOADED: "Wait as long as `Retry-After` says and try again; if it stays, send less or add capacity.",
   ENCRYPTION_KEY_MISSING:
     "Give this broker the key that the sentence names, see [encryption.md](encryption.md); until then another " +

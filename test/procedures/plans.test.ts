@@ -163,6 +163,13 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
       ["audit", null, 100, 0],
       ["audit", "bus.events", 100, 100],
     ],
+    queen_doctor_facts: [[60]],
+    queen_explain_lane: [["shop.orders", "Default", "__QUEUE_MODE__"]],
+    queen_read_maintenance: [["maintenance_mode", "pop_maintenance_mode"]],
+    queen_set_maintenance: [["maintenance_mode", false]],
+    queen_pause: [["unread", "lane-1", null, "a test", "somebody"]],
+    queen_list_pauses: [["unread"]],
+    queen_resume: [["unread", "lane-1", null]],
     queen_seek: [
       ["shop.orders", "audit", null, null],
       ["shop.orders", "audit", null, anHourAgo],

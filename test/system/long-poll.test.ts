@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BrokerProcess, startBrokerProcess } from "../support/broker.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { connectToBoth } from "../support/fleet.ts";
 import { HttpClient, type PopAnswer, type PopQuery, type PushItem } from "../support/http.ts";
 import { until } from "../support/moments.ts";
 import { type PostgresProxy, startProxy } from "../support/proxy.ts";
@@ -640,22 +641,6 @@ async function settledRows(database: TestDatabase): Promise<number> {
     same = rows === last ? same + 1 : 0;
     last = rows;
     return same >= 10 ? rows : undefined;
-  });
-}
-
-/** Clients of each worker of a broker with two, two each: a connection that is kept stays with its worker. */
-async function connectToBoth(
-  broker: BrokerProcess,
-  client: (broker: BrokerProcess) => HttpClient,
-): Promise<Map<number, HttpClient[]>> {
-  const found = new Map<number, HttpClient[]>();
-  return until("both workers were met", async () => {
-    const each = client(broker);
-    const { id } = (await each.request("GET", "/metrics")).json.worker;
-    found.set(id, [...(found.get(id) ?? []), each]);
-    return found.size === 2 && [...found.values()].every((clients) => clients.length >= 2)
-      ? found
-      : undefined;
   });
 }
 

@@ -93,6 +93,11 @@ describe("the OpenAPI document", () => {
       "POST /api/v1/messages/:partitionId/:transactionId/dlq": { consumerGroup: "g", error: "bad" },
       "POST /api/v1/dlq/requeue": { queue: "taken", limit: 1 },
       "POST /api/v1/dlq/purge": { queue: "taken", limit: 1 },
+      "POST /api/v1/queues/:queue/pause": { consumerGroup: "g", partition: "a", reason: "because" },
+      "POST /api/v1/queues/:queue/resume": { consumerGroup: "g", partition: "a" },
+      "POST /api/v1/system/maintenance": { enabled: false },
+      "POST /api/v1/system/maintenance/pop": { enabled: false },
+      "POST /internal/api/notify": { queue: "taken", partition: "a" },
       "POST /api/v1/traces": {
         transactionId: transaction,
         partitionId: partition,

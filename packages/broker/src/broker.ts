@@ -7,23 +7,31 @@ import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
-import type { Config } from "./config.ts";
+import { type Config, connectionCount } from "./config.ts";
 import { Clearing } from "./control/clearing.ts";
 import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
+import { Diagnosis } from "./control/diagnosis.ts";
 import { Figures } from "./control/figures.ts";
+import { Maintenance } from "./control/maintenance.ts";
 import { Messages } from "./control/messages.ts";
+import { Pausing } from "./control/pausing.ts";
 import { Queues } from "./control/queues.ts";
+import { NO_SPOOL } from "./control/spool-figures.ts";
 import { Throughput } from "./control/throughput.ts";
 import { Traces } from "./control/traces.ts";
 import { Admin } from "./http/admin.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane, type DataPlaneOptions } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
+import { DiagnosisRoutes } from "./http/diagnosis.ts";
+import { MaintenanceRoutes } from "./http/maintenance.ts";
 import { MessageRoutes } from "./http/messages.ts";
+import { PauseRoutes } from "./http/pauses.ts";
 import { ResourceRoutes } from "./http/resources.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
+import { SharedState } from "./http/shared-state.ts";
 import { TracedDataPlane } from "./http/traced-data-plane.ts";
 import { TraceRoutes } from "./http/traces.ts";
 import { Directory } from "./lanes/directory.ts";
@@ -199,14 +207,34 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         hints.queuesChanged(ids).catch((error) => complain("hints.failed", error));
       },
       rewritten: (partitions) => partitions.forEach(rewritten),
+      stateChanged: () => {
+        hints.look().catch((error) => complain("hints.failed", error));
+      },
+      nudged: (queue) => popper.rescan(queue),
       reconnected: () => {
         hints.look().catch((error) => complain("hints.failed", error));
       },
     },
   });
 
+  const maintenance = new Maintenance({
+    use,
+    look: () => hints.look(),
+    changed: (modes) => {
+      log.warn({ ...modes }, "maintenance.switched");
+      if (modes.pop) popper.refuseAll();
+    },
+  });
   const hints = new HintReader(
-    { directory, use, rewritten, intervalMs: config.popScanIntervalMs, now, log: complain },
+    {
+      directory,
+      use,
+      rewritten,
+      stateChanged: () => maintenance.refresh(),
+      intervalMs: config.popScanIntervalMs,
+      now,
+      log: complain,
+    },
     () => popper,
   );
   const watermarks = new Watermarks(use, now, complain);
@@ -256,6 +284,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     look: () => hints.look(),
     foundNothing: (group) => watermarks.foundNothing(group),
     giveBack,
+    isMaintenance: () => maintenance.modes.pop,
     now,
     busyPauseMs: config.busyPartitionRetryMs,
     log: complain,
@@ -379,11 +408,49 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       renew_lease: renews.statistics,
     },
     active: () => hints.active(),
+    modes: () => maintenance.modes,
+    isInformed: () => hints.isCurrent || (hints.hasLooked && bus.state === "listening"),
+    inform: () => hints.look().catch(() => undefined), // where nothing can be asked, the operation says so itself
     now,
   };
   const dataPlane = tracing
     ? new TracedDataPlane(dataPlaneOptions, tracing, classify)
     : new DataPlane(dataPlaneOptions);
+
+  const nudge = async (queue: string, partition: string | undefined): Promise<void> => {
+    const lane = partition === undefined ? undefined : await directory.open({ queue, partition }, false);
+    if (lane) {
+      popper.hint(lane, true);
+      bus.released(lane.id);
+    } else {
+      popper.rescan(queue);
+      bus.nudged(queue);
+    }
+  };
+  const sharedState = new SharedState({
+    isEnabled: config.busEnabled,
+    serverId: `${hostname()}-${process.pid}`,
+    figures: () => ({
+      isRunning: bus.state === "listening",
+      queues: directory.queueCount,
+      ...directory.lookups,
+      peers: bus.peerCount,
+      lostPeers: bus.figures.lost,
+      heard: bus.figures.heard,
+    }),
+    modes: () => maintenance.modes,
+    nudge,
+  });
+  const diagnosis = new Diagnosis({
+    use,
+    brokerFacts: () => ({
+      bus: bus.state,
+      busPeers: bus.peerCount,
+      spool: NO_SPOOL,
+      connectionsNeeded: connectionCount(config),
+    }),
+    clock: Date.now,
+  });
 
   let isDatabaseReady = false;
   const admin = new Admin({
@@ -392,6 +459,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     clearing,
     isReady: () => isDatabaseReady,
     metrics: () => metrics(),
+    sharedState: () => sharedState.shown(),
     workerIndex,
     version,
   });
@@ -453,6 +521,15 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         messages: new MessageRoutes(messages, readTimestamp, keyring),
         resources: new ResourceRoutes({ figures, throughput: () => throughput.perSecond(), now }),
         traces: new TraceRoutes(traces, keyring),
+        pauses: new PauseRoutes(new Pausing({ use, changed: (queue) => hints.queuesChanged([queue]) })),
+        maintenance: new MaintenanceRoutes({
+          maintenance,
+          spool: () => NO_SPOOL,
+          isDatabaseHealthy: () => secondary.total > 0,
+          workerIndex,
+        }),
+        diagnosis: new DiagnosisRoutes(diagnosis),
+        shared: sharedState,
       },
       {
         popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },

@@ -7,6 +7,7 @@ export const ERRORS = {
   REQUEST_TIMEOUT: { status: 408, retryable: true },
   CONFLICT: { status: 409, retryable: false },
   BODY_TOO_LARGE: { status: 413, retryable: false },
+  MAINTENANCE: { status: 503, retryable: true },
   OVERLOADED: { status: 503, retryable: true },
   ENCRYPTION_KEY_MISSING: { status: 503, retryable: true },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true },

@@ -3,7 +3,7 @@
  * its own. Everything is correct without it, only slower: whoever misses a hint finds it by looking.
  *
  *   { from, lanes?: [[partition, queue, next offset], …], released?: [partition, …], queues?: [id, …],
- *     rewritten?: [partition, …], hello?, here? }
+ *     rewritten?: [partition, …], state?, nudged?: [queue name, …], hello?, here? }
  *
  * Hints gather while a notification is under way and go together in the next. Nothing is sent while nobody
  * else listens: workers say hello when they come and `here` every few seconds. A worker also hears itself; if
@@ -18,6 +18,10 @@ export interface BusListener {
   queuesChanged(ids: readonly number[]): void;
   /** Segments of these lanes were written anew. */
   rewritten(partitions: readonly number[]): void;
+  /** A mode of maintenance was switched. */
+  stateChanged(): void;
+  /** Somebody asks everybody to look at this queue. */
+  nudged(queue: string): void;
   /** Notifications may have been missed. */
   reconnected(): void;
 }
@@ -36,6 +40,8 @@ interface BusMessage {
   readonly released?: readonly number[];
   readonly queues?: readonly number[];
   readonly rewritten?: readonly number[];
+  readonly state?: boolean;
+  readonly nudged?: readonly string[];
   readonly hello?: boolean;
 }
 
@@ -56,6 +62,9 @@ export class Bus {
   #session: Session | undefined;
   #lanes = new Map<number, readonly [number, number, number]>();
   #released = new Set<number>();
+  #nudged = new Set<string>();
+  #heardCount = 0;
+  #lostCount = 0;
   #sending = false;
   #heardSelfAtMs = 0;
   #listeningSinceMs = 0;
@@ -78,8 +87,17 @@ export class Bus {
 
   get peerCount(): number {
     const aliveSinceMs = this.#options.now() - PEER_GONE_MS;
-    for (const [peer, seenAtMs] of this.#peers) if (seenAtMs < aliveSinceMs) this.#peers.delete(peer);
+    for (const [peer, seenAtMs] of this.#peers) {
+      if (seenAtMs >= aliveSinceMs) continue;
+      this.#peers.delete(peer);
+      this.#lostCount++;
+    }
     return this.#peers.size;
+  }
+
+  /** Peers that were heard and are silent now, and how often any peer was heard. */
+  get figures(): { readonly lost: number; readonly heard: number } {
+    return { lost: this.#lostCount, heard: this.#heardCount };
   }
 
   start(): void {
@@ -103,6 +121,12 @@ export class Bus {
   released(partition: number): void {
     if (this.#peers.size === 0) return;
     this.#released.add(partition);
+    this.#flush();
+  }
+
+  nudged(queue: string): void {
+    if (this.#peers.size === 0) return;
+    this.#nudged.add(queue);
     this.#flush();
   }
 
@@ -162,12 +186,19 @@ export class Bus {
     }
     if (message.from !== undefined) {
       this.#peers.set(message.from, now());
+      this.#heardCount++;
       if (message.hello) this.#send({});
     }
     for (const lane of message.lanes ?? []) listener.appended(...lane);
     for (const partition of message.released ?? []) listener.released(partition);
     if (message.queues) listener.queuesChanged(message.queues);
     if (message.rewritten) listener.rewritten(message.rewritten);
+    if (message.state) listener.stateChanged();
+    for (const queue of message.nudged ?? []) listener.nudged(queue);
+  }
+
+  get #hasHints(): boolean {
+    return this.#lanes.size > 0 || this.#released.size > 0 || this.#nudged.size > 0;
   }
 
   #flush(): void {
@@ -178,12 +209,18 @@ export class Bus {
 
   async #sendAll(): Promise<void> {
     try {
-      while ((this.#lanes.size > 0 || this.#released.size > 0) && this.#session) {
+      while (this.#hasHints && this.#session) {
         const lanes = [...this.#lanes.values()].slice(0, LANES_PER_MESSAGE_MAX);
         const released = [...this.#released].slice(0, LANES_PER_MESSAGE_MAX);
         for (const [partition] of lanes) this.#lanes.delete(partition);
         for (const partition of released) this.#released.delete(partition);
-        await this.#notify(this.#session, { lanes, released });
+        const [nudged] = this.#nudged; // a name may be long
+        if (nudged !== undefined) this.#nudged.delete(nudged);
+        await this.#notify(this.#session, {
+          lanes,
+          released,
+          ...(nudged === undefined ? {} : { nudged: [nudged] }),
+        });
       }
     } catch (error) {
       this.#options.log(
@@ -192,6 +229,7 @@ export class Bus {
       );
       this.#lanes.clear();
       this.#released.clear();
+      this.#nudged.clear();
     } finally {
       this.#sending = false;
     }
@@ -206,7 +244,7 @@ export class Bus {
       .catch(() => undefined) // the session's end is told by its listener
       .finally(() => {
         this.#sending = false;
-        if (this.#lanes.size > 0 || this.#released.size > 0) this.#flush();
+        if (this.#hasHints) this.#flush();
       });
   }
 

@@ -14,6 +14,8 @@ export interface AdminOptions {
   readonly clearing: Clearing;
   readonly isReady: () => boolean;
   readonly metrics: () => Record<string, unknown>;
+  /** What this worker knows of the others, from memory. */
+  readonly sharedState: () => Record<string, unknown>;
   readonly workerIndex: number;
   readonly version: string;
 }
@@ -76,7 +78,7 @@ export class Admin {
   }
 
   async health(): Promise<Answer> {
-    const { isReady, queues, workerIndex, version } = this.#options;
+    const { isReady, queues, sharedState, workerIndex, version } = this.#options;
     const isConnected = isReady() && (await queues.ping());
     return json(isConnected ? 200 : 503, {
       status: isConnected ? "healthy" : "unhealthy",
@@ -84,6 +86,8 @@ export class Admin {
       server: "Queen",
       worker_id: workerIndex,
       version,
+      shared_state: sharedState(),
+      queen: { worker_id: workerIndex, status: isConnected ? "active" : "waiting for the database" },
     });
   }
 

@@ -1,6 +1,7 @@
 /** The handlers of the data plane: push, pop, ack, lease, transaction. Each builds its answer's bytes itself. */
 import { BrokerError, offsetSuffix, QUEUE_MODE_GROUP } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
+import type { MaintenanceModes } from "../control/maintenance.ts";
 import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
 import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
@@ -51,6 +52,11 @@ export interface DataPlaneOptions {
   >;
   /** Somebody works here. */
   readonly active: () => void;
+  readonly modes: () => MaintenanceModes;
+  /** Whether what operators decided up to a moment ago is known here. */
+  readonly isInformed: () => boolean;
+  /** Finds it out, if it can be; never rejects. */
+  readonly inform: () => Promise<void>;
   readonly now: () => number;
 }
 
@@ -85,6 +91,8 @@ interface AssembledPop extends Answer {
 const QUEUES_PER_POP_MAX = 200;
 // A pop that meets only deleted messages goes on so often before it is answered as empty.
 const POP_ROUNDS_MAX = 1_000;
+// A pop that was answered at once because of a pause is to leave so much time before the next one.
+const PAUSED_RETRY_AFTER_S = "1";
 
 export class DataPlane {
   readonly #options: DataPlaneOptions;
@@ -103,6 +111,10 @@ export class DataPlane {
     const items = parsePushBody(request.text(), newTransactionId, null, traceparent);
     if (span) describePush(span, items);
     if (items.length === 0) return { status: 201, body: "[]" };
+    if (!this.#options.isInformed()) await this.#options.inform();
+    if (this.#options.modes().push) {
+      throw new BrokerError("MAINTENANCE", "Push maintenance is on: nothing was stored. Try again later.");
+    }
     const pushed = await pusher.push(items, span);
     statistics.push.answered(items.length, now() - startedAtMs);
     if (pushed.error) throw pushed.error;
@@ -145,6 +157,7 @@ export class DataPlane {
     const { consumerGroup: group = QUEUE_MODE_GROUP, autoAck } = query;
     const timeoutMs = query.wait ? query.timeout : 0;
     const subscription = await this.#subscription(group, query);
+    if (!this.#options.isInformed()) await this.#options.inform();
     const wanted = (queue: string, waitMs: number): PopRequest => ({
       queue,
       partition,
@@ -187,7 +200,8 @@ export class DataPlane {
     leftMs: () => number,
   ): Promise<PopOutcome> {
     if (queues.length === 1) return this.#popOnce(request, [wanted(queues[0]!, leftMs())]);
-    let outcome: PopOutcome = { status: "empty", reason: "no_available_partition" };
+    const reason = this.#options.modes().pop ? "paused" : "no_available_partition";
+    let outcome: PopOutcome = { status: "empty", reason };
     for (const queue of queues) {
       outcome = await this.#popOnce(request, [wanted(queue, 0)]);
       if (outcome.status === "messages") return outcome;
@@ -406,7 +420,10 @@ function pushAnswer({ items, lanes, offsets, isDuplicate }: PushRequest): string
 
 const emptyAnswer = (reason: EmptyReason): Answer => ({
   status: 204,
-  headers: { "Queen-Empty-Reason": reason },
+  headers: {
+    "Queen-Empty-Reason": reason,
+    ...(reason === "paused" ? { "Retry-After": PAUSED_RETRY_AFTER_S } : {}),
+  },
 });
 
 const unknownStatus = (status: string): AckResult => ({

@@ -3,19 +3,27 @@ import type { Admin } from "./admin.ts";
 import type { ConsumerGroupRoutes } from "./consumer-groups.ts";
 import type { DataPlane } from "./data-plane.ts";
 import type { DeadLetterRoutes } from "./dead-letters.ts";
+import type { DiagnosisRoutes } from "./diagnosis.ts";
 import { Documentation } from "./documentation.ts";
+import type { MaintenanceRoutes } from "./maintenance.ts";
 import type { MessageRoutes } from "./messages.ts";
+import type { PauseRoutes } from "./pauses.ts";
 import type { ResourceRoutes } from "./resources.ts";
 import type { Route } from "./route.ts";
 import { consumerGroupRoutes } from "./routes/consumer-groups.ts";
 import { dataPlaneRoutes, type PopDefaults } from "./routes/data-plane.ts";
 import { deadLetterRoutes } from "./routes/dead-letters.ts";
+import { diagnosisRoutes } from "./routes/diagnosis.ts";
 import { documentationRoutes } from "./routes/documentation.ts";
+import { maintenanceRoutes } from "./routes/maintenance.ts";
 import { messageRoutes } from "./routes/messages.ts";
+import { pauseRoutes } from "./routes/pauses.ts";
 import { queueRoutes } from "./routes/queues.ts";
 import { resourceRoutes } from "./routes/resources.ts";
+import { sharedStateRoutes } from "./routes/shared-state.ts";
 import { stateRoutes } from "./routes/state.ts";
 import { traceRoutes } from "./routes/traces.ts";
+import type { SharedState } from "./shared-state.ts";
 import type { TraceRoutes } from "./traces.ts";
 
 /** Who answers what. */
@@ -27,6 +35,10 @@ export interface Handlers {
   readonly messages: MessageRoutes;
   readonly resources: ResourceRoutes;
   readonly traces: TraceRoutes;
+  readonly pauses: PauseRoutes;
+  readonly maintenance: MaintenanceRoutes;
+  readonly diagnosis: DiagnosisRoutes;
+  readonly shared: SharedState;
 }
 
 export interface RouteOptions {
@@ -44,6 +56,10 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
     ...deadLetterRoutes(handlers.letters),
     ...consumerGroupRoutes(handlers.groups),
     ...traceRoutes(handlers.traces),
+    ...pauseRoutes(handlers.pauses),
+    ...diagnosisRoutes(handlers.diagnosis),
+    ...maintenanceRoutes(handlers.maintenance),
+    ...sharedStateRoutes(handlers.shared),
     ...stateRoutes(handlers.admin),
     ...documentationRoutes(() => {
       documentation ??= new Documentation(all, version);

@@ -6,7 +6,7 @@
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 import { Lane } from "./lane.ts";
-import { Queue, queueOptions } from "./queue.ts";
+import { Queue, queueOptions, queuePauses } from "./queue.ts";
 
 export interface LaneName {
   readonly queue: string;
@@ -32,7 +32,12 @@ export class Directory {
   readonly #queuesById = new Map<number, Queue>();
   readonly #lanes = new Map<number, Lane>();
   readonly #queueGoneListeners: ((queue: Queue) => void)[] = [];
+  readonly #queueReadListeners: ((queue: Queue) => void)[] = [];
   readonly #promises = new Map<string, Promise<Lane | undefined>>();
+  readonly #changed = new Set<number>();
+  #reading: Promise<unknown> = Promise.resolve();
+  #hits = 0;
+  #misses = 0;
   #openings: Opening[] = [];
   #opening = false;
 
@@ -50,6 +55,11 @@ export class Directory {
     return this.#queues.size;
   }
 
+  /** How often a queue was asked for that was known, and that was not. */
+  get lookups(): { readonly hits: number; readonly misses: number } {
+    return { hits: this.#hits, misses: this.#misses };
+  }
+
   queue(name: string): Queue | undefined {
     return this.#queues.get(name);
   }
@@ -65,6 +75,11 @@ export class Directory {
   /** The listener hears of queues that were deleted, or deleted and made again under the same name. */
   onQueueGone(listener: (queue: Queue) => void): void {
     this.#queueGoneListeners.push(listener);
+  }
+
+  /** The listener hears of queues whose options and pauses were read again. */
+  onQueueRead(listener: (queue: Queue) => void): void {
+    this.#queueReadListeners.push(listener);
   }
 
   /**
@@ -157,22 +172,43 @@ export class Directory {
   }
 
   async #meetQueues(ids: readonly (number | null)[]): Promise<void> {
-    const unknown = [...new Set(ids)].filter((id) => id !== null && !this.#queuesById.has(id));
-    if (unknown.length > 0) await this.#read(unknown as number[]);
+    const wanted = [...new Set(ids)].filter((id) => id !== null);
+    const isUnknown = (id: number): boolean => !this.#queuesById.has(id);
+    const unknown = wanted.filter(isUnknown);
+    this.#hits += wanted.length - unknown.length;
+    this.#misses += unknown.length;
+    if (unknown.length > 0) await this.#inTurn(() => this.#read(unknown.filter(isUnknown)));
   }
 
   /** These queues changed: their options are read again; those that are gone are forgotten. */
-  async refresh(ids: readonly number[]): Promise<void> {
-    const known = ids.filter((id) => this.#queuesById.has(id));
-    if (known.length === 0) return;
-    const found = await this.#read(known);
-    for (const id of known) {
-      const queue = this.#queuesById.get(id);
-      if (queue && !found.has(id)) this.#forgetQueue(queue);
-    }
+  refresh(ids: readonly number[]): Promise<void> {
+    for (const id of ids) this.#changed.add(id);
+    return this.#inTurn(async () => {
+      const changed = [...this.#changed];
+      this.#changed.clear();
+      const known = changed.filter((id) => this.#queuesById.has(id));
+      try {
+        const found = await this.#read(known);
+        for (const id of known) {
+          const queue = this.#queuesById.get(id);
+          if (queue && !found.has(id)) this.#forgetQueue(queue);
+        }
+      } catch (error) {
+        for (const id of changed) this.#changed.add(id); // whoever comes next tries again
+        throw error;
+      }
+    });
+  }
+
+  /** Reads follow one another: of two answers about a queue, the one that was asked for later counts. */
+  #inTurn<T>(read: () => Promise<T>): Promise<T> {
+    const turn = this.#reading.then(read);
+    this.#reading = turn.catch(() => undefined);
+    return turn;
   }
 
   async #read(ids: readonly number[]): Promise<Set<number>> {
+    if (ids.length === 0) return new Set();
     const rows = await this.#use((session) => session.run(statements.readQueues, [ids]));
     const found = new Set<number>();
     for (const row of rows) {
@@ -182,11 +218,13 @@ export class Directory {
       const known = this.#queuesById.get(id);
       if (known) {
         known.options = queueOptions(row);
+        known.pauses = queuePauses(row);
+        for (const listener of this.#queueReadListeners) listener(known);
         continue;
       }
       const replaced = this.#queues.get(name);
       if (replaced) this.#forgetQueue(replaced);
-      const queue = new Queue(id, name, queueOptions(row));
+      const queue = new Queue(id, name, queueOptions(row), queuePauses(row));
       this.#queues.set(name, queue);
       this.#queuesById.set(id, queue);
     }

@@ -1,8 +1,9 @@
-/** A queue as this worker knows it: its options, and the lanes and readers it has met. */
+/** A queue as this worker knows it: its options and pauses, and the lanes and readers it has met. */
 
 import type { WindowLimits } from "../operations/dedup-window.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import type { Lane } from "./lane.ts";
+import { type Pause, Pauses } from "./pauses.ts";
 
 export interface QueueOptions {
   readonly namespace: string;
@@ -42,20 +43,25 @@ export function queueOptions(row: Readonly<Record<string, unknown>>): QueueOptio
   };
 }
 
+export const queuePauses = (row: Readonly<Record<string, unknown>>): Pauses =>
+  new Pauses(row.pauses as readonly Pause[]);
+
 export class Queue {
   readonly id: number;
   readonly name: string;
   readonly nameJson: string;
   readonly lanes = new Map<string, Lane>();
   options: QueueOptions;
+  pauses: Pauses;
   /** Somebody pops this queue here, so recent segments are worth keeping. */
   hasReaders = false;
 
-  constructor(id: number, name: string, options: QueueOptions) {
+  constructor(id: number, name: string, options: QueueOptions, pauses = new Pauses([])) {
     this.id = id;
     this.name = name;
     this.nameJson = encodeString(name);
     this.options = options;
+    this.pauses = pauses;
   }
 
   /** The database refused plain text: encryption was switched on, and the hint of it is still on its way. */

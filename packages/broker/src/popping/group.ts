@@ -83,6 +83,8 @@ export class Group {
   openFailed = false;
   readonly lanes = new Map<number, GroupLane>();
   readonly ring = new ReadyRing();
+  /** Lanes that may have work and are paused. */
+  readonly held = new Set<GroupLane>();
   /** Pops of any lane, the longest waiting first; those that were served in vain come before all others. */
   readonly waiting = new Set<Pop>();
   readonly waitingFirst: Pop[] = [];
@@ -116,6 +118,7 @@ export class Group {
     }
     this.lanes.clear();
     this.ring.clear();
+    this.held.clear();
     this.warm = false;
     this.scanAfter = 0;
   }

@@ -1,7 +1,7 @@
 /**
  * The hint reader looks in the database for what happened elsewhere: lanes with new messages, queues that
- * changed. A look is exact, whatever order transactions committed in, because it asks for what the snapshot
- * of the look before did not see. Many who want a look share one.
+ * changed, modes of maintenance that were switched. A look is exact, whatever order transactions committed in,
+ * because it asks for what the snapshot of the look before did not see. Many who want a look share one.
  *
  * While somebody waits or works here, it looks every interval by itself, and has the popper scan for what no
  * hint told of. An idle broker asks nothing.
@@ -17,6 +17,8 @@ export interface HintReaderOptions {
   readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
   /** A segment of the lane was written anew: what is held of it is void. */
   readonly rewritten: (partition: number) => void;
+  /** A mode of maintenance may have been switched; resolves when it is known here. */
+  readonly stateChanged: () => Promise<void>;
   readonly intervalMs: number;
   readonly now: () => number;
   readonly log: (message: string, error: unknown) => void;
@@ -62,6 +64,11 @@ export class HintReader {
     return this.#snapshot !== undefined && now() - this.#lookedAtMs < intervalMs + CURRENT_MS;
   }
 
+  /** Whether everything up to the last look is known here; what came later may be told by the bus. */
+  get hasLooked(): boolean {
+    return this.#snapshot !== undefined;
+  }
+
   /** Somebody works here: what is cached must stay fresh. */
   active(): void {
     this.#activeAtMs = this.#options.now();
@@ -86,7 +93,7 @@ export class HintReader {
   }
 
   async #look(): Promise<void> {
-    const { directory, use, now } = this.#options;
+    const { use, now } = this.#options;
     const popper = this.#popper();
     const isGap = this.#snapshot === undefined || now() - this.#lookedAtMs > GAP_MS_MAX;
     const startedAtMs = now();
@@ -95,11 +102,23 @@ export class HintReader {
     );
     this.#lookedAtMs = startedAtMs;
     this.#snapshot = rows[0]!.snapshot!;
-    if (isGap) {
-      directory.forgetAll();
-      popper.forgetAll();
-      return;
+    try {
+      if (isGap) {
+        this.#options.directory.forgetAll();
+        popper.forgetAll();
+        await this.#options.stateChanged();
+      } else await this.#learn(rows);
+    } catch (error) {
+      this.#snapshot = undefined; // what these rows said is not known here, and no look says it again
+      throw error;
     }
+  }
+
+  async #learn(rows: readonly statements.HintRow[]): Promise<void> {
+    const { directory } = this.#options;
+    const isState = (row: statements.HintRow): boolean =>
+      row.snapshot === null && row.queueId === null && row.partitionId === null;
+    if (rows.some(isState)) await this.#options.stateChanged();
     const changed = rows.flatMap((row) =>
       row.partitionId === null && row.queueId !== null ? [row.queueId] : [],
     );
@@ -114,13 +133,18 @@ export class HintReader {
       const lane = directory.meet(row.partitionId, row.queueId, row.name!, row.nextOffset!);
       if (lane) lanes.push(lane);
     }
-    popper.hintAll(lanes);
+    this.#popper().hintAll(lanes);
   }
 
   async queuesChanged(ids: readonly number[]): Promise<void> {
     if (ids.length === 0) return;
     const { directory } = this.#options;
-    await directory.refresh(ids);
+    try {
+      await directory.refresh(ids);
+    } catch (error) {
+      this.#snapshot = undefined;
+      throw error;
+    }
     const popper = this.#popper();
     if (!popper.waitsForQueue) return;
     for (const id of ids) {

@@ -17,6 +17,7 @@ import * as statements from "../postgres/statements.ts";
 import { CursorOpener } from "./cursor-opener.ts";
 import { DueList } from "./due-list.ts";
 import { Group, GroupLane } from "./group.ts";
+import { hasPaused, isPaused, isStopped, pausesChanged } from "./pausing.ts";
 import { type EmptyReason, Pop, type PopOutcome, type PopRequest, PopStateTimes, type Taken } from "./pop.ts";
 import type { LaneResult, TakeOperation, TakeResult } from "./take-kind.ts";
 
@@ -32,6 +33,8 @@ export interface PopperOptions {
   readonly foundNothing: (group: Group) => void;
   /** Messages were leased to a pop that is gone: end the leases. */
   readonly giveBack: (taken: readonly Taken[], token: number) => void;
+  /** Pop maintenance is on: every pop is answered at once, with nothing. */
+  readonly isMaintenance: () => boolean;
   readonly now: () => number;
   readonly busyPauseMs: number;
   readonly log: (message: string, error: unknown) => void;
@@ -77,6 +80,7 @@ export class Popper {
       this.#ready(groupLane);
     });
     options.directory.onQueueGone((queue) => this.#queueGone(queue));
+    options.directory.onQueueRead((queue) => this.#queueRead(queue));
   }
 
   get liveCount(): number {
@@ -114,6 +118,10 @@ export class Popper {
     this.#live.add(pop);
     group.pops++;
     pop.move("accepted");
+    if (this.#options.isMaintenance()) {
+      this.#refuse(pop);
+      return { hangUp: () => this.#hangUp(pop) };
+    }
     if (request.waitMs > 0) pop.deadline = setTimeout(() => this.#deadline(pop), request.waitMs);
     this.#begin(pop);
     return { hangUp: () => this.#hangUp(pop) };
@@ -173,6 +181,19 @@ export class Popper {
     }
     group.warm = false;
     if (group.pops > 0) this.#queueAppeared(group);
+  }
+
+  /** Pop maintenance was switched on: nobody waits any longer. */
+  refuseAll(): void {
+    for (const pop of [...this.#live]) this.#deadline(pop, "paused");
+  }
+
+  /** Any lane of the queue may have work. */
+  rescan(queueName: string): void {
+    for (const group of this.#groups.get(queueName)?.values() ?? []) {
+      group.warm = false;
+      if (group.pops > 0) this.#queueAppeared(group);
+    }
   }
 
   /** A queue that did not exist may exist now. */
@@ -268,6 +289,21 @@ export class Popper {
     }
   }
 
+  /** Its pauses may have changed. */
+  #queueRead(queue: Queue): void {
+    for (const group of this.#groups.get(queue.name)?.values() ?? []) {
+      if (group.queue !== queue) continue;
+      const { paused, resumed } = pausesChanged(group);
+      for (const groupLane of paused) this.#hold(groupLane);
+      this.#together(() => {
+        for (const groupLane of resumed) {
+          group.held.delete(groupLane);
+          this.#ready(groupLane, true);
+        }
+      });
+    }
+  }
+
   /** What is known about the group's lanes is no longer true. Pops that were on their way begin again. */
   #forget(group: Group): void {
     group.forget();
@@ -319,6 +355,16 @@ export class Popper {
     );
   }
 
+  /** A group that starts at a point in time is recorded all the same: what is pushed from now on is for it. */
+  #refuse(pop: Pop): void {
+    const { group, request } = pop;
+    const end = (): void => {
+      if (pop.isLive) this.#deadline(pop, "paused");
+    };
+    if (group.id !== undefined || request.subscription.mode === "all") end();
+    else this.#openGroup(group, request).then(end, end);
+  }
+
   #resolve(pop: Pop): void {
     if (pop.state !== "RESOLVING") return;
     const { group, request } = pop;
@@ -339,6 +385,10 @@ export class Popper {
     const { group } = pop;
     if (group.id === undefined) {
       this.#parkOrEnd(pop); // the queue was deleted meanwhile
+      return;
+    }
+    if (isStopped(group) && pop.request.waitMs === 0) {
+      this.#parkOrEnd(pop);
       return;
     }
     const looked = group.warm && pop.request.waitMs > 0 ? undefined : this.#lookFor(group);
@@ -396,7 +446,8 @@ export class Popper {
     }
     const groupLane = this.#groupLane(pop.group, lane);
     groupLane.named.push(pop);
-    this.#serveNamed(groupLane);
+    if (isPaused(groupLane)) this.#hold(groupLane);
+    else this.#serveNamed(groupLane);
   }
 
   #waitForPartition(pop: Pop): void {
@@ -420,6 +471,7 @@ export class Popper {
 
   /** Why lanes that have something are not delivered, where it is worth knowing. */
   #blockedBy(group: Group): EmptyReason | undefined {
+    if (hasPaused(group)) return "paused";
     let looked = 0;
     for (const lane of group.lanes.values()) {
       if (lane.dueAtMs !== undefined && lane.blockedBy && lane.blockedBy !== "lease_held")
@@ -490,6 +542,10 @@ export class Popper {
     if (groupLane.dueAtMs !== undefined && !force && groupLane.blockedBy !== "lease_held") return;
     this.#due.clear(groupLane);
     groupLane.blockedBy = undefined;
+    if (isPaused(groupLane)) {
+      this.#hold(groupLane);
+      return;
+    }
     if (groupLane.named.length > 0) {
       this.#serveNamed(groupLane);
       return;
@@ -497,6 +553,17 @@ export class Popper {
     groupLane.state = "ready";
     groupLane.group.ring.push(groupLane);
     this.#serve(groupLane.group);
+  }
+
+  /** The lane is paused; it is looked at again when it no longer is. */
+  #hold(groupLane: GroupLane): void {
+    if (groupLane.state === "taking") return; // after that
+    groupLane.state = "idle";
+    groupLane.group.held.add(groupLane);
+    for (const pop of groupLane.named.filter((each) => each.state === "RESOLVING")) {
+      pop.reason = "paused";
+      this.#parkOrEnd(pop);
+    }
   }
 
   #together(makeReady: () => void): void {
@@ -664,6 +731,10 @@ export class Popper {
     const fresh = groupLane.named.findIndex((pop) => pop.state === "RESOLVING");
     if (fresh < 0 || groupLane.state !== "idle") return;
     if (groupLane.dueAtMs !== undefined && groupLane.blockedBy === undefined) return; // busy: its time comes
+    if (isPaused(groupLane)) {
+      this.#hold(groupLane);
+      return;
+    }
     const [pop] = groupLane.named.splice(fresh, 1);
     groupLane.state = "taking";
     this.#take(pop!, [groupLane]);
@@ -721,11 +792,24 @@ export class Popper {
     if (named && at >= 0) named.splice(at, 1);
   }
 
-  #deadline(pop: Pop): void {
+  #deadline(pop: Pop, reason: EmptyReason = this.#reasonNow(pop)): void {
     if (!pop.isLive) return;
     this.#leave(pop);
-    if (pop.reason === "no_available_partition") pop.reason = "timeout";
+    pop.reason = reason;
     pop.move("deadline");
+  }
+
+  /** Why a pop that has waited long enough got nothing. */
+  #reasonNow({ group, request, reason }: Pop): EmptyReason {
+    const lane = request.partition === undefined ? undefined : group.queue?.lanes.get(request.partition);
+    const groupLane = lane && group.lanes.get(lane.id);
+    const paused = groupLane
+      ? isPaused(groupLane)
+      : request.partition === undefined
+        ? hasPaused(group)
+        : isStopped(group);
+    if (paused) return "paused";
+    return reason === "no_available_partition" || reason === "paused" ? "timeout" : reason;
   }
 
   #hangUp(pop: Pop): void {

@@ -1,4 +1,4 @@
--- partitions_deleted: removes the log, the cursors and the traces of deleted partitions (trigger).
+-- partitions_deleted: removes the log, the cursors, the traces and the pauses of deleted partitions (trigger).
 --
 -- Runs when a queue is deleted too, also by hand: the foreign key deletes its partitions. Lane by lane by
 -- index, so that a small queue goes quickly however long the log is.
@@ -14,6 +14,7 @@ begin
   delete from queen.segments s using gone where s.partition_id = gone.id;
   delete from queen.partition_consumers c using gone where c.partition_id = gone.id;
   delete from queen.message_traces t using gone where t.partition_id = gone.id;
+  delete from queen.pauses x using gone where x.partition_id = gone.id;
   return null;
 end
 $$;

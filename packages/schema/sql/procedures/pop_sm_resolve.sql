@@ -35,7 +35,9 @@ begin
                array(select jsonb_array_elements_text(coalesce(v_found -> v_key, '[]'))::int8)) f;
     end if;
     if v_lanes = '{}' then
-      v_result := jsonb_build_object('success', false, 'error', 'no_available_partition');
+      v_result := jsonb_build_object('success', false, 'error',
+        case when (select s.everything from queen.sql_pauses(v_queue, v_group) s) then 'paused'
+             else 'no_available_partition' end);
     else
       v_found := v_found || jsonb_build_object(v_key, coalesce(v_found -> v_key, '[]') || to_jsonb(v_lanes));
       select jsonb_build_object('success', true, 'queue', r.queue, 'partition', p.name,

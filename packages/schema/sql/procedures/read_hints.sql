@@ -2,7 +2,8 @@
 --
 -- in   p_snapshot   what the last call returned; null: only the snapshot is wanted
 --      p_queues     the queues whose lanes matter
--- out  snapshot     in the first row only: to be given to the next call
+-- out  snapshot     in the first row only: to be given to the next call; a later row of nothing but nulls: a mode
+--                   of maintenance was switched
 --      queue_id     with partition_id null: this queue was made, changed or deleted
 --      partition_id, name, next_offset     a lane that may have work; with queue_id null: a lane of which a
 --                   segment was written anew, so that what is held of it is void
@@ -20,15 +21,18 @@ begin atomic
   -- Not visible to the old snapshot: begun after it, or under way when it was taken. Asked so, a transaction
   -- that stays open for long costs one probe, not a walk over everything since it began.
   with fresh as materialized (
-    select h.queue_ids, h.partition_ids, h.rewritten_partition_ids
+    select h.queue_ids, h.partition_ids, h.rewritten_partition_ids, h.state_changed
       from queen.hints h
      where h.xid >= pg_snapshot_xmax(p_snapshot::pg_snapshot)
     union all
-    select h.queue_ids, h.partition_ids, h.rewritten_partition_ids
+    select h.queue_ids, h.partition_ids, h.rewritten_partition_ids, h.state_changed
       from pg_snapshot_xip(p_snapshot::pg_snapshot) as under_way
       join queen.hints h on h.xid = under_way
   )
   select pg_current_snapshot()::text, null::int8, null::int8, null::text, null::int8
+  union all
+  select null, null, null, null, null
+    from (select 1 from fresh f where f.state_changed limit 1) s
   union all
   select null, q.id, null, null, null
     from (select distinct unnest(f.queue_ids) as id from fresh f) q

@@ -3,7 +3,7 @@
 --
 -- in   p_wanted   how many at most
 --      p_skip     lanes that are not wanted
--- out  lanes      each has a cursor of the group, locked by the caller's transaction
+-- out  lanes      none is paused; each has a cursor of the group, locked by the caller's transaction
 --      complete   whether the whole queue was looked at; if not, and nothing was found, there may be more
 --
 -- Of up to 1,000 lanes the one served longest ago comes first; one never served counts from when it was made.
@@ -28,10 +28,16 @@ declare
   v_start     int8 := 0;                     -- the first id that was looked at
   v_after     int8 := 0;
   v_wrapped   bool := true;
+  v_stopped   bool;
+  v_skip      int8[];
   r record;
 begin
   lanes := '{}';
   complete := true;
+  select s.everything, p_skip || s.lanes into v_stopped, v_skip from queen.sql_pauses(p_queue, p_group) s;
+  if v_stopped then
+    return;
+  end if;
   select array_agg(p.id) into v_page
     from (select id from queen.partitions where queue_id = p_queue order by id limit v_page_max) p;
   if cardinality(v_page) = v_page_max then
@@ -56,7 +62,7 @@ begin
         join queen.consumer_groups g on g.id = p_group
         left join queen.partition_consumers c on c.partition_id = p.id and c.group_id = p_group
        cross join lateral (select greatest(coalesce(c.committed, 0), p.start_offset) as place) f
-       where p.id = any (v_page) and p.id <> all (p_skip)
+       where p.id = any (v_page) and p.id <> all (v_skip)
          and p.next_offset > f.place
          and (c.partition_id is not null or g.subscription_from is null or p.last_at >= g.subscription_from)
          and (c.lease_token is null or c.lease_expires_at <= v_now)

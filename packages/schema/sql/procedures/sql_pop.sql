@@ -30,6 +30,8 @@ declare
   v_expires    timestamptz;
   v_reason     text;
   v_complete   bool;
+  v_stopped    bool;                         -- nothing of the queue is delivered to the group now
+  v_paused     int8[];
   v_left       int4;
   v_lease      text;
   r record;
@@ -92,7 +94,13 @@ begin
     v_reason := 'no_available_partition';
     v_complete := true;
     v_tried := '{}';
+    select s.everything, s.lanes into v_stopped, v_paused
+      from queen.sql_pauses((v_ask ->> 'queue_id')::int8, (v_ask ->> 'group_id')::int4) s;
+    if v_stopped then
+      v_reason := 'paused';
+    end if;
     loop
+      exit when v_stopped;
       if v_ask ->> 'partition' is null then
         exit when v_ask ->> 'group_id' is null;
         select f.lanes, f.complete into v_lanes, v_complete
@@ -118,7 +126,8 @@ begin
           v_left := v_left - (r.to_offset - r.from_offset)::int4;
         elsif v_ask ->> 'partition' is not null then
           v_reason := case r.status when 2 then 'partition_not_found' when 4 then 'lease_held' when 5 then 'delayed'
-                                    when 6 then 'window_buffer' when 7 then 'retry_delay' else v_reason end;
+                                    when 6 then 'window_buffer' when 7 then 'retry_delay' when 10 then 'paused'
+                                    else v_reason end;
         end if;
       end loop;
       v_tried := v_tried || v_lanes;
@@ -126,6 +135,14 @@ begin
              or cardinality(v_taken) >= (v_ask ->> 'partitions')::int4;
     end loop;
 
+    if v_taken = '{}' and v_ask ->> 'partition' is null and exists (
+         select 1 from queen.partitions p
+           left join queen.partition_consumers c
+             on c.partition_id = p.id and c.group_id = (v_ask ->> 'group_id')::int4
+          where p.id = any (v_paused) and p.next_offset > greatest(coalesce(c.committed, 0), p.start_offset))
+    then
+      v_reason := 'paused';
+    end if;
     if v_taken = '{}' then
       v_result := jsonb_build_object('success', false, 'error', v_reason, 'messages', '[]'::jsonb);
       if not v_complete then

@@ -3,7 +3,7 @@
 --
 -- in   p_partition  the lanes; they share p_budget, first come first
 --      p_lease_s    null: as the queue says
--- out  one row per lane, as queen.take without the segments. A message whose attempts were used up by leases
+-- out  one row per lane, as queen.take without the segments; status 10: paused. A message whose attempts were used up by leases
 --      that ran out is buried, and what is behind it is taken.
 create or replace function queen.sql_take(
   p_partition int8[], p_group int4, p_budget int4, p_token int8, p_lease_s int4, p_auto_ack bool)
@@ -15,14 +15,25 @@ as $$
 #variable_conflict use_column
 declare
   v_queue     queen.queues;
-  v_lanes     int8[] := p_partition;
+  v_lanes     int8[];
   v_left      int4 := p_budget;
   v_exhausted int8[];
+  v_paused    int8[];
   v_count     int4;
   v_everything constant int8 := 9223372036854775807;
   r record;
 begin
   select q.* into v_queue from queen.partitions p join queen.queues q on q.id = p.queue_id where p.id = p_partition[1];
+  select case when s.everything then p_partition else s.lanes end into v_paused
+    from queen.sql_pauses(v_queue.id, p_group) s;
+  return query
+  select l.id, 10::int2, null::int8, null::int8, null::int8multirange, null::timestamptz
+    from unnest(p_partition) as l (id) where l.id = any (v_paused);
+  v_lanes := array(select l.id from unnest(p_partition) with ordinality as l (id, at)
+                    where l.id <> all (v_paused) order by l.at);
+  if v_lanes = '{}' then
+    return;
+  end if;
   -- A message of a lane is buried at most once per round; several in a row need as many rounds.
   for round in 1 .. 4 loop
     v_count := cardinality(v_lanes);

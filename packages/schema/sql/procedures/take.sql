@@ -175,6 +175,7 @@ begin
          lease_expires_at = case when p_auto_ack[l.lane] then null
                                  else v_now + p_lease_s[l.lane] * interval '1 second' end,
          lease_until = case when p_auto_ack[l.lane] then null else v_to[l.lane] end,
+         lease_acquired_at = v_now,
          not_before = null,
          committed = case when p_auto_ack[l.lane] then greatest(c.committed, v_to[l.lane]) else c.committed end,
          last_consumed_at = case when p_auto_ack[l.lane] then v_now else c.last_consumed_at end

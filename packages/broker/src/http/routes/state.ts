@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Admin } from "../admin.ts";
 import { type Route, route } from "../route.ts";
 import { count } from "./shapes.ts";
+import { sharedState } from "./shared-state.ts";
 
 const health = z.object({
   status: z.enum(["healthy", "unhealthy"]),
@@ -10,6 +11,8 @@ const health = z.object({
   server: z.string(),
   worker_id: count,
   version: z.string(),
+  shared_state: sharedState,
+  queen: z.object({ worker_id: count, status: z.string() }),
 });
 const state = z.object({ status: z.string() });
 

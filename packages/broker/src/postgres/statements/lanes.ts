@@ -34,9 +34,13 @@ export const readPartition: Statement<PartitionRow> = {
   read: (row) => ({ queueId: row.int8(0), name: row.text(1), nextOffset: row.int8(2) }),
 };
 
+/** The row of each queue, and its `pauses` as an array of {lane, group}, null where all are meant. */
 export const readQueues: Statement<Record<string, unknown>> = {
   name: "queen_read_queues",
-  text: "select to_jsonb(q)::text from queen.queues q where q.id = any ($1)",
+  text: `select (to_jsonb(q) || jsonb_build_object('pauses', (
+                  select coalesce(jsonb_agg(jsonb_build_object('lane', x.partition_id, 'group', x.group_id)), '[]')
+                    from queen.pauses x where x.queue_id = q.id)))::text
+           from queen.queues q where q.id = any ($1)`,
   parameters: ["int8[]"],
   read: (row) => JSON.parse(row.text(0)) as Record<string, unknown>,
 };
