@@ -1,6 +1,7 @@
--- partitions_deleted: removes the log and the cursors of deleted partitions (trigger).
+-- partitions_deleted: removes the log and the cursors of deleted partitions, and counts them (trigger).
 --
--- Runs when a queue is deleted too, also by hand: the foreign key deletes its partitions.
+-- Runs when a queue is deleted too, also by hand: the foreign key deletes its partitions. Then there is no queue left
+-- to count for.
 create or replace function queen.partitions_deleted() returns trigger
 language plpgsql
 set search_path = queen, pg_temp
@@ -8,6 +9,16 @@ as $$
 begin
   delete from queen.segments s using gone where s.partition_id = gone.id;
   delete from queen.partition_consumers c using gone where c.partition_id = gone.id;
+  -- Without waiting: who deletes the queue may wait for these partitions.
+  with there as (
+    select q.id from queen.queues q where q.id in (select queue_id from gone) for key share of q skip locked)
+  insert into queen.queue_minutes as m (minute, queue_id, run_id, hostname, worker_id, partitions_deleted)
+  select date_trunc('minute', clock_timestamp()), gone.queue_id, '00000000-0000-0000-0000-000000000000', '', 0, count(*)
+    from gone join there on there.id = gone.queue_id
+   group by gone.queue_id
+   order by gone.queue_id
+  on conflict (queue_id, minute, run_id) do update
+     set partitions_deleted = m.partitions_deleted + excluded.partitions_deleted;
   return null;
 end
 $$;
