@@ -7,29 +7,39 @@ import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
+import type { Answers } from "./cluster/questions.ts";
 import type { Config } from "./config.ts";
+import { Analytics } from "./control/analytics.ts";
 import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
 import { Messages } from "./control/messages.ts";
 import { Queues } from "./control/queues.ts";
 import { Admin } from "./http/admin.ts";
+import { AnalyticsRoutes } from "./http/analytics.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
 import { MessageRoutes } from "./http/messages.ts";
+import { RequestMeter } from "./http/request-meter.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
+import { StatusRoutes } from "./http/status.ts";
 import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
 import { WindowStore } from "./lanes/window-store.ts";
+import { BrokerMetrics } from "./metering/broker-metrics.ts";
+import { GaugeSampler } from "./metering/gauges.ts";
+import { Meter } from "./metering/meter.ts";
+import { MinuteWriter } from "./metering/minute-writer.ts";
+import { unixMilliseconds } from "./operations/timestamp.ts";
 import { HintReader } from "./popping/hint-reader.ts";
 import type { Taken } from "./popping/pop.ts";
 import { Popper } from "./popping/popper.ts";
 import { takeKind } from "./popping/take-kind.ts";
 import { Watermarks } from "./popping/watermarks.ts";
 import type { DatabaseSettings } from "./postgres/database-settings.ts";
-import { classify, isDeterministic, isRolledBack } from "./postgres/errors.ts";
+import { classify, isDatabaseFault, isDeterministic, isRolledBack } from "./postgres/errors.ts";
 import { Session, type SessionOptions } from "./postgres/session.ts";
 import { Slots } from "./postgres/slots.ts";
 import * as statements from "./postgres/statements.ts";
@@ -41,6 +51,7 @@ import { settleKind } from "./settling/settle-kind.ts";
 import { Settler } from "./settling/settler.ts";
 import type { Log } from "./telemetry.ts";
 import { Transactor, transactKind } from "./transacting/transactor.ts";
+import { WorkerFigures } from "./worker-figures.ts";
 
 export interface BrokerOptions {
   readonly config: Config;
@@ -48,12 +59,15 @@ export interface BrokerOptions {
   readonly log: Log;
   readonly workerIndex: number;
   readonly version: string;
+  /** Asks the other workers of this broker. */
+  readonly askOthers: (question: string) => Promise<Answers>;
 }
 
 export interface Broker {
   readonly port: number;
   /** The schema is there: connections may be made. */
   databaseReady(): void;
+  answer(question: string): unknown;
   stop(): Promise<void>;
 }
 
@@ -78,7 +92,7 @@ function slotsPerKind(config: Config): Record<Kind, number> {
 }
 
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
-  const { config, database, log, workerIndex, version } = options;
+  const { config, database, log, workerIndex, version, askOthers } = options;
   const now = (): number => performance.now();
   const startedAtMs = now();
 
@@ -90,7 +104,19 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     lockTimeoutMs: config.lockTimeoutMs,
     idleInTransactionTimeoutMs: config.idleInTransactionTimeoutMs,
   });
-  const connect = (purpose: string): Promise<Session> => Session.connect(database, sessionOptions(purpose));
+  const meter = new Meter();
+  const connect = async (purpose: string): Promise<Session> => {
+    try {
+      const session = await Session.connect(database, sessionOptions(purpose));
+      session.onFailure((error) => {
+        if (isDatabaseFault(error)) meter.databaseFailed();
+      });
+      return session;
+    } catch (error) {
+      meter.databaseFailed();
+      throw error;
+    }
+  };
   const slotsFor = (purpose: string, count: number): Slots =>
     new Slots({
       count,
@@ -137,6 +163,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 
   const complain = (event: string, error: unknown): void => log.warn({ error }, event);
   const directory = new Directory(use, { lanesMax: LANES_MAX, now });
+  directory.onQueueGone((queue) => meter.queueGone(queue.id));
   const cache = new SegmentCache(config.segmentCacheMb * MEGABYTE, () => hints.isCurrent);
   const rewritten = (partition: number): void => {
     const lane = directory.laneById(partition);
@@ -216,6 +243,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     look: () => hints.look(),
     foundNothing: (group) => watermarks.foundNothing(group),
     giveBack,
+    buried: (queue) => meter.buried(queue),
     now,
     busyPauseMs: config.busyPartitionRetryMs,
     log: complain,
@@ -225,7 +253,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     windows,
     cache,
     appends,
-    appended: (lane: Lane) => {
+    appended: (lane: Lane, messages: number) => {
+      meter.stored(lane.queue, messages);
       popper.hint(lane);
       bus.appended(lane.id, lane.queue.id, lane.nextOffset);
     },
@@ -331,65 +360,87 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       transaction: transactions.statistics,
       renew_lease: renews.statistics,
     },
+    meter: new RequestMeter({
+      meter,
+      queue: (name) => directory.queue(name),
+      lane: (id) => directory.laneById(id),
+      clockMs: () => minutes.nowMs,
+    }),
     active: () => hints.active(),
     now,
+  });
+
+  const figures = new WorkerFigures({
+    workerIndex,
+    workerCount: config.workerCount,
+    startedAtMs,
+    now,
+    meter,
+    gauges: () => gauges,
+    slots: Object.values(slots),
+    secondary,
+    batchers,
+    popper,
+    bus,
+    requestsActive: () => server.active,
+    caches: () => ({
+      queues: directory.queueCount,
+      lanes: directory.laneCount,
+      segmentBytes: cache.bytes,
+      dedupBytes: windows.bytes,
+      leases: leases.count,
+      leaseBytes: leases.bytes,
+    }),
+  });
+  const gauges = new GaugeSampler(() => figures.state(), now);
+  const runId = randomUUID();
+  const minutes = new MinuteWriter({
+    meter,
+    gauges,
+    save: async ({ workers, queues }) => {
+      const [clockUs] = await use((session) =>
+        session.run(statements.saveMinutes, [
+          runId,
+          hostname(),
+          port,
+          workerIndex,
+          process.pid,
+          JSON.stringify(workers),
+          JSON.stringify(queues),
+        ]),
+      );
+      return unixMilliseconds(clockUs!);
+    },
+    readClock: async () => {
+      const [clockUs] = await use((session) => session.run(statements.readClock, []));
+      return unixMilliseconds(clockUs!);
+    },
+    parked: () => popper.parkedByQueue(),
+    wallMs: Date.now,
+    sampleMs: config.metricsSampleMs,
+    writeMs: config.metricsWriteSeconds * 1000,
+    log: complain,
+  });
+  const analytics = new Analytics({ use, now });
+  const clockMs = (): number => minutes.nowMs;
+
+  const brokerMetrics = new BrokerMetrics({
+    snapshot: () => figures.snapshot(),
+    metrics: () => figures.metrics(),
+    askOthers: async (question) =>
+      config.workerCount === 1 ? { answers: [], silent: 0 } : askOthers(question),
+    cluster: () => analytics.cluster(),
+    labelsMax: config.metricsLabelsMax,
   });
 
   let isDatabaseReady = false;
   const admin = new Admin({
     queues,
     isReady: () => isDatabaseReady,
-    metrics: () => metrics(),
+    metrics: brokerMetrics,
     workerIndex,
     version,
   });
-
-  const metrics = (): Record<string, unknown> => {
-    const all = [...Object.values(slots), secondary];
-    const operations = Object.fromEntries(
-      Object.entries(batchers).map(([kind, each]) => [kind, each.figures]),
-    );
-    const figures = Object.values(batchers).map((each) => each.figures);
-    const sum = (pick: (each: (typeof figures)[number]) => number): number =>
-      figures.reduce((total, each) => total + pick(each), 0);
-    const memory = process.memoryUsage();
-    const cpu = process.cpuUsage();
-    return {
-      uptime: Math.round((now() - startedAtMs) / 1000),
-      worker: { id: workerIndex, pid: process.pid, count: config.workerCount, hostname: hostname() },
-      requests: { total: sum((each) => each.count), active: server.active },
-      messages: {
-        pushed: appends.statistics.items,
-        popped: takes.statistics.items,
-        acked: settles.statistics.items,
-      },
-      database: {
-        poolSize: all.reduce((total, each) => total + each.total, 0),
-        idleConnections: all.reduce((total, each) => total + each.free, 0),
-        waitingRequests: sum((each) => each.pending),
-      },
-      memory,
-      cpu,
-      sidecar: {
-        connections: {
-          total: Object.values(slots).reduce((total, each) => total + each.total, 0),
-          busy: Object.values(slots).reduce((total, each) => total + each.busy, 0),
-        },
-        queue: { pending: sum((each) => each.pending), completed: sum((each) => each.count) },
-        operations,
-      },
-      pops: { live: popper.liveCount, parked: popper.parkedCount, states: popper.times.figures() },
-      bus: { state: bus.state, peers: bus.peerCount },
-      caches: {
-        queues: directory.queueCount,
-        lanes: directory.laneCount,
-        segmentBytes: cache.bytes,
-        dedupBytes: windows.bytes,
-        leases: leases.count,
-        leaseBytes: leases.bytes,
-      },
-    };
-  };
 
   const server = new HttpServer({
     routes: routes(
@@ -399,6 +450,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
         letters: new DeadLetterRoutes(letters, readTimestamp),
         messages: new MessageRoutes(messages, readTimestamp),
+        status: new StatusRoutes({ analytics, readTimestamp, clockMs }),
+        analytics: new AnalyticsRoutes({ analytics, readTimestamp, clockMs }),
       },
       { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
     ),
@@ -415,8 +468,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       isDatabaseReady = true;
       for (const each of [...Object.values(slots), secondary]) each.start();
       hints.start();
+      minutes.start();
       if (config.busEnabled) bus.start();
     },
+    answer: (question) => brokerMetrics.answer(question),
     stop: async () => {
       hints.stop();
       const served = server.stop(config.shutdownTimeoutMs);
@@ -424,6 +479,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       await served;
       await popped;
       while (givingBack.size > 0) await Promise.all(givingBack);
+      await minutes.stop();
       await bus.stop();
       await Promise.all([...Object.values(slots), secondary].map((each) => each.stop()));
     },

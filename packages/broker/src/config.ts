@@ -71,7 +71,16 @@ interface DescribedOnlyRow extends Described {
 type FieldRow = IntegerRow | BooleanRow | TextRow | OneOfRow | SecretRow;
 type Row = FieldRow | DescribedOnlyRow;
 
-const GROUPS = ["Listening", "Process", "Database", "Connections", "Batching", "Popping", "Memory"] as const;
+const GROUPS = [
+  "Listening",
+  "Process",
+  "Database",
+  "Connections",
+  "Batching",
+  "Popping",
+  "Memory",
+  "Metrics",
+] as const;
 type Group = (typeof GROUPS)[number];
 
 // PostgreSQL accepts 100 connections unless told otherwise: two brokers and a few tools fit.
@@ -221,6 +230,16 @@ const VARIABLES = [
   { name: "QUEEN_DEDUP_MEMORY_MB", field: "dedupMemoryMb", group: "Memory", kind: "integer",
     default: 128, min: 1, max: 65_536,
     meaning: "Transaction ids that each worker remembers to recognize duplicates, in MiB." },
+
+  { name: "METRICS_SAMPLE_INTERVAL_MS", field: "metricsSampleMs", group: "Metrics", kind: "integer",
+    default: 1000, min: 100, max: 60_000,
+    meaning: "How often a worker looks at its memory, connections and event loop, in milliseconds." },
+  { name: "METRICS_AGGREGATE_INTERVAL_S", field: "metricsWriteSeconds", group: "Metrics", kind: "integer",
+    default: 10, min: 1, max: 60,
+    meaning: "How often a worker that did something writes its figures to the database, in seconds." },
+  { name: "QUEEN_METRICS_LABELS_MAX", field: "metricsLabelsMax", group: "Metrics", kind: "integer",
+    default: 200, min: 1, max: 10_000,
+    meaning: "Queues, and consumer groups, that /metrics/prometheus names; the others are summed up under `other`." },
 ] as const satisfies readonly Row[];
 
 type TableRow = (typeof VARIABLES)[number];
@@ -306,14 +325,8 @@ const WITHOUT_EFFECT: readonly { readonly names: readonly string[]; readonly rea
     reason: "a push is visible to every pop as soon as it is answered, so there is nothing to reconcile",
   },
   {
-    names: [
-      "WORKER_ID",
-      "METRICS_SAMPLE_INTERVAL_MS",
-      "METRICS_AGGREGATE_INTERVAL_S",
-      "METRICS_RETENTION_DAYS",
-      "STATS_HISTORY_RETENTION_DAYS",
-    ],
-    reason: "this version keeps no history of metrics",
+    names: ["WORKER_ID", "METRICS_RETENTION_DAYS", "STATS_HISTORY_RETENTION_DAYS"],
+    reason: "a worker is named by its host and its number, and this version trims no metrics",
   },
   {
     names: ["FILE_BUFFER_*"],

@@ -356,10 +356,10 @@ if (cluster.isPrimary) {
 } else {
   let log = createLog({ level: "info", json: !process.stderr.isTTY });
   runWorker<WorkerOrders>(
-    ({ config, database, version }, workerIndex) => {
+    ({ config, database, version }, workerIndex, askOthers) => {
       process.title = `queen worker ${workerIndex + 1}`;
       log = brokerLog(config).child({ worker: workerIndex + 1 });
-      return startBroker({ config: Object.freeze(config), database, log, workerIndex, version });
+      return startBroker({ config: Object.freeze(config), database, log, workerIndex, version, askOthers });
     },
     () => log,
   );

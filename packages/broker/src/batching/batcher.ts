@@ -24,6 +24,8 @@ export interface BatchKind<Operation, Result> {
   run(session: Session, operations: readonly Operation[]): Promise<Result[]>;
   /** Whether a call whose outcome is unknown may simply be made again. */
   readonly repeatable: boolean;
+  /** For the statistics: how long an operation may take from its client's view, in seconds. */
+  readonly durationBounds?: readonly number[];
 }
 
 export interface BatchLimits {
@@ -43,7 +45,7 @@ interface Entry<Operation, Result> {
 const ATTEMPTS_MAX = 3;
 
 export class Batcher<Operation, Result> {
-  readonly statistics = new OperationStatistics();
+  readonly statistics: OperationStatistics;
   readonly #kind: BatchKind<Operation, Result>;
   readonly #slots: Slots;
   readonly #limits: BatchLimits;
@@ -53,6 +55,7 @@ export class Batcher<Operation, Result> {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(kind: BatchKind<Operation, Result>, slots: Slots, limits: BatchLimits, now: () => number) {
+    this.statistics = new OperationStatistics(kind.durationBounds);
     this.#kind = kind;
     this.#slots = slots;
     this.#limits = limits;

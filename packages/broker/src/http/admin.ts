@@ -1,6 +1,8 @@
 /** The handlers of queues and of the broker's own state: configure, delete, health, metrics. */
 import { BrokerError, partitionId, queueId } from "@queen/protocol";
 import type { Queues } from "../control/queues.ts";
+import type { BrokerMetrics } from "../metering/broker-metrics.ts";
+import { EXPOSITION_TYPE } from "../metering/exposition.ts";
 import { checkName } from "../operations/names.ts";
 import { parseQueueOptions, showQueueOptions } from "../operations/queue-options.ts";
 import { json } from "./answers.ts";
@@ -9,7 +11,7 @@ import type { Answer, Request } from "./route.ts";
 export interface AdminOptions {
   readonly queues: Queues;
   readonly isReady: () => boolean;
-  readonly metrics: () => Record<string, unknown>;
+  readonly metrics: BrokerMetrics;
   readonly workerIndex: number;
   readonly version: string;
 }
@@ -77,8 +79,18 @@ export class Admin {
     return json(status, { status: status === 200 ? "ready" : "not ready: the database cannot be used yet" });
   }
 
-  metrics(): Answer {
-    return json(200, this.#options.metrics());
+  async metrics(): Promise<Answer> {
+    return json(200, await this.#options.metrics.metrics());
+  }
+
+  async prometheus(): Promise<Answer> {
+    return {
+      status: 200,
+      body: await this.#options.metrics.prometheus(),
+      isText: true,
+      contentType: EXPOSITION_TYPE,
+      headers: { "Cache-Control": "no-cache" },
+    };
   }
 }
 

@@ -15,6 +15,7 @@ import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Renewer } from "../settling/renewer.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
 import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
+import type { RequestMeter } from "./request-meter.ts";
 import type { Answer, Request } from "./route.ts";
 
 export interface DataPlaneOptions {
@@ -38,6 +39,7 @@ export interface DataPlaneOptions {
   readonly statistics: Readonly<
     Record<"push" | "pop" | "ack" | "transaction" | "renew_lease", OperationStatistics>
   >;
+  readonly meter: RequestMeter;
   /** Somebody works here. */
   readonly active: () => void;
   readonly now: () => number;
@@ -82,6 +84,7 @@ export class DataPlane {
     if (items.length === 0) return { status: 201, body: "[]" };
     const pushed = await pusher.push(items);
     statistics.push.answered(items.length, now() - startedAtMs);
+    this.#options.meter.pushed(pushed);
     if (pushed.error) throw pushed.error;
     return { status: 201, body: pushAnswer(pushed) };
   }
@@ -141,6 +144,9 @@ export class DataPlane {
       }
       if (outcome.status === "empty" || answer.messages > 0 || round >= POP_ROUNDS_MAX) {
         statistics.pop.answered(answer.messages, now() - startedAtMs);
+        if (outcome.status === "messages" && answer.messages > 0)
+          this.#options.meter.popped(outcome.taken, answer.messages, autoAck);
+        else this.#options.meter.poppedNothing(queues);
         return answer.messages > 0 || outcome.status === "empty"
           ? answer
           : emptyAnswer("no_available_partition");
@@ -271,6 +277,7 @@ export class DataPlane {
       ),
     );
     statistics.ack.answered(items.length, now() - startedAtMs);
+    this.#options.meter.acked(items, results);
     return { status: 200, body: ackAnswer(items, results) };
   }
 
@@ -312,8 +319,9 @@ export class DataPlane {
     const startedAtMs = now();
     const body = parseTransactionBody(request.text(), newTransactionId, null);
     const transactionId = newTransactionId();
+    let results: TransactionResult[] | undefined;
     try {
-      const results = await transactor.run(body);
+      results = await transactor.run(body);
       return {
         status: 200,
         body: JSON.stringify({ transactionId, success: true, results: results.map(transactionResult) }),
@@ -321,7 +329,7 @@ export class DataPlane {
       };
     } catch (error) {
       if (!(error instanceof TransactionRefused)) throw error;
-      const results = body.operations.map((operation, index) => ({
+      const refused = body.operations.map((operation, index) => ({
         index,
         type: operation.type,
         success: false,
@@ -334,12 +342,13 @@ export class DataPlane {
           success: false,
           error: error.message,
           code: "CONFLICT",
-          results,
+          results: refused,
         }),
         isText: true,
       };
     } finally {
       statistics.transaction.answered(body.operations.length, now() - startedAtMs);
+      this.#options.meter.transacted(results);
     }
   }
 }

@@ -1,16 +1,20 @@
 /** Every route, in one list. */
 import type { Admin } from "./admin.ts";
+import type { AnalyticsRoutes } from "./analytics.ts";
 import type { ConsumerGroupRoutes } from "./consumer-groups.ts";
 import type { DataPlane } from "./data-plane.ts";
 import type { DeadLetterRoutes } from "./dead-letters.ts";
 import type { MessageRoutes } from "./messages.ts";
 import type { Route } from "./route.ts";
+import { analyticsRoutes } from "./routes/analytics.ts";
 import { consumerGroupRoutes } from "./routes/consumer-groups.ts";
 import { dataPlaneRoutes, type PopDefaults } from "./routes/data-plane.ts";
 import { deadLetterRoutes } from "./routes/dead-letters.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { queueRoutes } from "./routes/queues.ts";
 import { stateRoutes } from "./routes/state.ts";
+import { statusRoutes } from "./routes/status.ts";
+import type { StatusRoutes } from "./status.ts";
 
 /** Who answers what. */
 export interface Handlers {
@@ -19,6 +23,8 @@ export interface Handlers {
   readonly groups: ConsumerGroupRoutes;
   readonly letters: DeadLetterRoutes;
   readonly messages: MessageRoutes;
+  readonly status: StatusRoutes;
+  readonly analytics: AnalyticsRoutes;
 }
 
 export function routes(handlers: Handlers, popDefaults: PopDefaults): Route[] {
@@ -28,6 +34,8 @@ export function routes(handlers: Handlers, popDefaults: PopDefaults): Route[] {
     ...messageRoutes(handlers.messages),
     ...deadLetterRoutes(handlers.letters),
     ...consumerGroupRoutes(handlers.groups),
+    ...statusRoutes(handlers.status),
+    ...analyticsRoutes(handlers.analytics),
     ...stateRoutes(handlers.admin),
   ];
 }

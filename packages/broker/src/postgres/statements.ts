@@ -5,5 +5,6 @@ export * from "./statements/dead-letters.ts";
 export * from "./statements/hints.ts";
 export * from "./statements/lanes.ts";
 export * from "./statements/messages.ts";
+export * from "./statements/metrics.ts";
 export * from "./statements/queues.ts";
 export * from "./statements/server.ts";
