@@ -181,13 +181,25 @@ export const CLUSTER_FAMILIES: readonly ClusterFamily[] = [
     queues.map(({ name, dead }) => ({ labels: { queue: labels.queue(name) }, value: dead })),
   ),
   queueMinute("queen_queue_push_requests_per_minute", "push_requests", "Pushes in the last whole minute"),
-  queueMinute("queen_queue_push_messages_per_minute", "push_messages", "Messages stored in that minute"),
-  queueMinute("queen_queue_pop_messages_per_minute", "pop_messages", "Messages delivered in that minute"),
-  queueMinute("queen_queue_pop_empty_per_minute", "pop_empty", "Pops without a message in that minute"),
-  queueMinute("queen_queue_transactions_per_minute", "transactions", "Transactions in that minute"),
+  queueMinute(
+    "queen_queue_push_messages_per_minute",
+    "push_messages",
+    "Messages stored in the last whole minute",
+  ),
+  queueMinute(
+    "queen_queue_pop_messages_per_minute",
+    "pop_messages",
+    "Messages delivered in the last whole minute",
+  ),
+  queueMinute(
+    "queen_queue_pop_empty_per_minute",
+    "pop_empty",
+    "Pops without a message in the last whole minute",
+  ),
+  queueMinute("queen_queue_transactions_per_minute", "transactions", "Transactions in the last whole minute"),
   gauge(
     "queen_queue_ack_per_minute",
-    "Messages finished, and failed or refused, in that minute",
+    "Messages finished, and failed or refused, in the last whole minute",
     byQueue(({ ack_success, ack_failed }, labels) => [
       { labels: { ...labels, result: "success" }, value: ack_success },
       { labels: { ...labels, result: "failed" }, value: ack_failed },
@@ -195,13 +207,13 @@ export const CLUSTER_FAMILIES: readonly ClusterFamily[] = [
   ),
   gauge(
     "queen_queue_pop_lag_milliseconds",
-    "Age of messages when they were delivered in that minute",
+    "Age of messages when they were delivered in the last whole minute",
     byQueue(ageOf),
     "max",
   ),
   gauge(
     "queen_queue_metrics_age_seconds",
-    "Time since that minute began",
+    "Time since the last minute with figures began",
     byQueue(({ age }, labels) => [{ labels, value: age }]),
     "max",
   ),
@@ -209,26 +221,48 @@ export const CLUSTER_FAMILIES: readonly ClusterFamily[] = [
     "queen_worker_event_loop_lag_milliseconds",
     "event_loop_lag_ms",
     "max",
-    "How late a worker's event loop was in its last whole minute",
+    "How late a worker's event loop was in the last whole minute",
   ),
-  sampled("queen_worker_free_slots", "free_slots", "min", "Connections of the data plane without a call"),
-  sampled("queen_worker_job_queue_size", "job_queue", "max", "Operations that waited for a connection"),
-  gauge("queen_worker_lag_milliseconds", "Age of messages when they were delivered", byWorker(ageOf)),
+  sampled(
+    "queen_worker_free_slots",
+    "free_slots",
+    "min",
+    "Connections of the data plane without a call in the last whole minute",
+  ),
+  sampled(
+    "queen_worker_job_queue_size",
+    "job_queue",
+    "max",
+    "Operations that waited for a connection in the last whole minute",
+  ),
+  gauge(
+    "queen_worker_lag_milliseconds",
+    "Age of messages when they were delivered in the last whole minute",
+    byWorker(ageOf),
+  ),
   workerMinute(
     "queen_worker_db_connections",
     ({ gauges }) => gauges.pool_size?.last ?? 0,
-    "Connections to PostgreSQL",
+    "Connections to PostgreSQL in the last whole minute",
   ),
   workerMinute(
     "queen_worker_jobs_done_per_minute",
     (worker) => worker.push_requests + worker.pop_requests + worker.ack_requests + worker.transactions,
-    "Requests answered",
+    "Requests answered in the last whole minute",
   ),
-  workerMinute("queen_worker_db_errors_per_minute", (worker) => worker.database_errors, "Calls that failed"),
-  workerMinute("queen_worker_dlq_per_minute", (worker) => worker.dead_lettered, "Messages dead-lettered"),
+  workerMinute(
+    "queen_worker_db_errors_per_minute",
+    (worker) => worker.database_errors,
+    "Calls to PostgreSQL that failed in the last whole minute",
+  ),
+  workerMinute(
+    "queen_worker_dlq_per_minute",
+    (worker) => worker.dead_lettered,
+    "Messages dead-lettered in the last whole minute",
+  ),
   gauge(
     "queen_worker_requests_per_minute",
-    "Requests answered, by operation",
+    "Requests answered, by operation in the last whole minute",
     byWorker((worker, labels) => [
       { labels: { ...labels, op: "push" }, value: worker.push_requests },
       { labels: { ...labels, op: "pop" }, value: worker.pop_requests },
@@ -238,7 +272,7 @@ export const CLUSTER_FAMILIES: readonly ClusterFamily[] = [
   ),
   gauge(
     "queen_worker_messages_per_minute",
-    "Messages stored, delivered and acknowledged",
+    "Messages stored, delivered and acknowledged in the last whole minute",
     byWorker((worker, labels) => [
       { labels: { ...labels, op: "push" }, value: worker.push_messages },
       { labels: { ...labels, op: "pop" }, value: worker.pop_messages },
@@ -247,11 +281,15 @@ export const CLUSTER_FAMILIES: readonly ClusterFamily[] = [
   ),
   gauge(
     "queen_worker_ack_per_minute",
-    "Messages finished, and failed or refused",
+    "Messages finished, and failed or refused, in the last whole minute",
     byWorker((worker, labels) => [
       { labels: { ...labels, result: "success" }, value: worker.ack_success },
       { labels: { ...labels, result: "failed" }, value: worker.ack_failed },
     ]),
   ),
-  workerMinute("queen_worker_metrics_age_seconds", (worker) => worker.age, "Time since that minute began"),
+  workerMinute(
+    "queen_worker_metrics_age_seconds",
+    (worker) => worker.age,
+    "Time since the last minute with figures began",
+  ),
 ];
