@@ -306,3 +306,13 @@ test("dead letters are found by index, whatever the filter is", async () => {
     await client.query("rollback");
   }
 });
+
+test("counts of queues come from offsets: the log is not read at all", async () => {
+  const { rows, segments } = await reading("select * from queen.queue_counts('large', null, null)", []);
+  const total = PER_SEGMENT * (SEGMENTS + SMALL_LANES);
+  assert.equal(segments, 0);
+  assert.deepEqual(
+    rows.map(({ name, partitions, total, unfinished }) => [name, partitions, total, unfinished]),
+    [["large", SMALL_LANES + 1, total, total - 500_000 - 50]],
+  );
+});
