@@ -224,13 +224,14 @@ test("postgres_stats needs no superuser, and shows the buffer cache only to whom
   else t.diagnostic("this server has no pg_buffercache");
   const own = (await client.query("select queen.postgres_stats() as stats")).rows[0].stats;
   assert.equal(own.bufferUsage.length > 0, extensions.rows.length > 0);
+  // Roles belong to the server, which others may be using, too.
+  const role = `queen_plain_${process.pid}`;
   await client.query(
-    `do $$ begin create role queen_plain; exception when duplicate_object then null; end $$;
-     grant usage on schema queen to queen_plain; grant select on all tables in schema queen to queen_plain`,
+    `create role ${role}; grant usage on schema queen to ${role}; grant select on all tables in schema queen to ${role}`,
   );
-  await client.query("set role queen_plain");
+  await client.query(`set role ${role}`);
   const plain = (await client.query("select queen.postgres_stats() as stats")).rows[0].stats;
-  await client.query("reset role");
+  await client.query(`reset role; drop owned by ${role}; drop role ${role}`);
   assert.deepEqual(plain.bufferUsage, []);
   assert.equal(plain.tableSizes.length, own.tableSizes.length);
 });

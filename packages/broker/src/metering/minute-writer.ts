@@ -42,6 +42,8 @@ export interface MinuteWriterOptions {
 const MINUTE_MS = 60_000;
 const MINUTES_KEPT_MAX = 60;
 const QUEUE_IDLE_MINUTES_MAX = 10;
+// The last figures are not worth a shutdown that hangs.
+const STOP_MS_MAX = 1_000;
 
 interface QueueMinute {
   /** The meter's counts when the minute began, and when they were written last. */
@@ -83,11 +85,17 @@ export class MinuteWriter {
     this.#writing = setInterval(() => void this.flush(), this.#options.writeMs);
   }
 
+  /** Writes what is left, if the database takes it at once. */
   async stop(): Promise<void> {
     clearInterval(this.#sampling);
     clearInterval(this.#writing);
     this.#options.gauges.stop();
-    await this.flush();
+    let deadline: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      deadline = setTimeout(resolve, STOP_MS_MAX);
+    });
+    await Promise.race([this.flush(), late]);
+    clearTimeout(deadline);
   }
 
   /** Writes what is new; one write at a time. Never rejects: what was not written is written with the next. */
