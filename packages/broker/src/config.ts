@@ -90,6 +90,7 @@ const GROUPS = [
   "Memory",
   "Security",
   "Traces",
+  "Metrics",
 ] as const;
 type Group = (typeof GROUPS)[number];
 
@@ -271,6 +272,15 @@ const VARIABLES = [
   { name: "OTEL_TRACES_SAMPLER_ARG", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
     default: { unset: "1" },
     meaning: "The part of them that a ratio records, 0 to 1." },
+  { name: "METRICS_SAMPLE_INTERVAL_MS", field: "metricsSampleMs", group: "Metrics", kind: "integer",
+    default: 1000, min: 100, max: 60_000,
+    meaning: "How often a worker looks at its memory, connections and event loop, in milliseconds." },
+  { name: "METRICS_AGGREGATE_INTERVAL_S", field: "metricsWriteSeconds", group: "Metrics", kind: "integer",
+    default: 10, min: 1, max: 60,
+    meaning: "How often a worker that did something writes its figures to the database, in seconds." },
+  { name: "QUEEN_METRICS_LABELS_MAX", field: "metricsLabelsMax", group: "Metrics", kind: "integer",
+    default: 200, min: 1, max: 10_000,
+    meaning: "Queues, and consumer groups, that /metrics/prometheus names; the others are summed up under `other`." },
 ] as const satisfies readonly Row[];
 
 type TableRow = (typeof VARIABLES)[number];
@@ -356,14 +366,8 @@ const WITHOUT_EFFECT: readonly { readonly names: readonly string[]; readonly rea
     reason: "a push is visible to every pop as soon as it is answered, so there is nothing to reconcile",
   },
   {
-    names: [
-      "WORKER_ID",
-      "METRICS_SAMPLE_INTERVAL_MS",
-      "METRICS_AGGREGATE_INTERVAL_S",
-      "METRICS_RETENTION_DAYS",
-      "STATS_HISTORY_RETENTION_DAYS",
-    ],
-    reason: "this version keeps no history of metrics",
+    names: ["WORKER_ID", "METRICS_RETENTION_DAYS", "STATS_HISTORY_RETENTION_DAYS"],
+    reason: "a worker is named by its host and its number, and this version trims no metrics",
   },
   {
     names: ["FILE_BUFFER_*"],

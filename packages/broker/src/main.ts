@@ -358,10 +358,10 @@ if (cluster.isPrimary) {
 } else {
   let log = brokerLog("info");
   runWorker<WorkerOrders>(
-    ({ config, database, version }, workerIndex) => {
+    ({ config, database, version }, workerIndex, askOthers) => {
       process.title = `queen worker ${workerIndex + 1}`;
       log = brokerLog(config.logLevel).child({ worker: workerIndex + 1 });
-      return startBroker({ config: Object.freeze(config), database, log, workerIndex, version });
+      return startBroker({ config: Object.freeze(config), database, log, workerIndex, version, askOthers });
     },
     () => log,
   );

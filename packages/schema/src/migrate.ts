@@ -39,6 +39,8 @@ export function procedures(): SqlFile[] {
     "count_failure",
     "pick_messages",
     "sql_pauses",
+    "two_digits",
+    "utc_seconds",
   ];
   const place = (file: SqlFile): number => {
     const index = first.indexOf(file.name.slice("procedures/".length, -".sql".length));

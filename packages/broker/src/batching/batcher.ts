@@ -30,6 +30,8 @@ export interface BatchKind<Operation, Result> {
     readonly procedure: string;
     spans(operation: Operation): Iterable<OperationSpan | undefined>;
   };
+  /** For the statistics: how long an operation may take from its client's view, in seconds. */
+  readonly durationBounds?: readonly number[];
 }
 
 export interface BatchLimits {
@@ -49,7 +51,7 @@ interface Entry<Operation, Result> {
 const ATTEMPTS_MAX = 3;
 
 export class Batcher<Operation, Result> {
-  readonly statistics = new OperationStatistics();
+  readonly statistics: OperationStatistics;
   readonly #kind: BatchKind<Operation, Result>;
   readonly #slots: Slots;
   readonly #limits: BatchLimits;
@@ -67,6 +69,7 @@ export class Batcher<Operation, Result> {
     tracing?: Tracing,
   ) {
     this.#tracing = tracing;
+    this.statistics = new OperationStatistics(kind.durationBounds);
     this.#kind = kind;
     this.#slots = slots;
     this.#limits = limits;

@@ -1,4 +1,6 @@
 /** What happened to the operations of one kind since the worker started. */
+import { Distribution, DURATION_BOUNDS } from "../metering/distribution.ts";
+
 export interface OperationFigures {
   readonly count: number;
   readonly items: number;
@@ -18,11 +20,19 @@ export class OperationStatistics {
   items = 0;
   batches = 0;
   failures = 0;
+  /** In seconds: from a request's arrival to its answer. */
+  readonly durations: Distribution;
+  /** In seconds: calls to PostgreSQL. */
+  readonly databaseDurations = new Distribution(DURATION_BOUNDS);
   #waitMs = 0;
   #databaseMs = 0;
   #operationMs = 0;
   #operations = 0;
   #operationsMax = 0;
+
+  constructor(durationBounds: readonly number[] = DURATION_BOUNDS) {
+    this.durations = new Distribution(durationBounds);
+  }
 
   batch(operations: number, waitMs: number, databaseMs: number): void {
     this.batches++;
@@ -30,6 +40,7 @@ export class OperationStatistics {
     this.#operationsMax = Math.max(this.#operationsMax, operations);
     this.#waitMs += waitMs;
     this.#databaseMs += databaseMs;
+    this.databaseDurations.add(databaseMs / 1000);
   }
 
   /** One client request was answered. */
@@ -37,6 +48,7 @@ export class OperationStatistics {
     this.count++;
     this.items += items;
     this.#operationMs += elapsedMs;
+    this.durations.add(elapsedMs / 1000);
   }
 
   figures(pending: number, slotsBusy: number): OperationFigures {

@@ -12,11 +12,22 @@
  */
 import cluster, { type Worker } from "node:cluster";
 import type { Log } from "../telemetry.ts";
+import {
+  type AnswerMessage,
+  type Answers,
+  type AnswersMessage,
+  Asker,
+  type AskMessage,
+  type QuestionMessage,
+  QuestionRelay,
+} from "./questions.ts";
 
 /** What a worker process does between its start and its end. */
 export interface WorkerService {
   readonly port: number;
   databaseReady(): void;
+  /** What this worker says to a question that another one asked. */
+  answer(question: string): unknown;
   stop(): Promise<void>;
 }
 
@@ -28,14 +39,18 @@ type ToWorker<Orders> =
       readonly stopMsMax: number;
     }
   | { readonly queen: "database-ready" }
-  | { readonly queen: "stop" };
+  | { readonly queen: "stop" }
+  | QuestionMessage
+  | AnswersMessage;
 
 type ToSupervisor =
   | { readonly queen: "hello" }
   | { readonly queen: "listening"; readonly port: number }
   | { readonly queen: "ready" }
   | { readonly queen: "stopping" }
-  | { readonly queen: "failed"; readonly message: string; readonly code: string | undefined };
+  | { readonly queen: "failed"; readonly message: string; readonly code: string | undefined }
+  | AskMessage
+  | AnswerMessage;
 
 export interface SupervisorOptions {
   /** The file that a worker process runs. */
@@ -86,6 +101,7 @@ export class Supervisor<Orders> {
   readonly #pauseMs = new Map<number, number>();
   readonly #readyIndexes = new Set<number>();
   readonly #restarts = new Set<NodeJS.Timeout>();
+  readonly #questions = new QuestionRelay<Worker>((worker, message) => this.#send(worker, message));
   #orders: Orders | undefined;
   #isDatabaseReady = false;
   #port: number | undefined;
@@ -192,7 +208,20 @@ export class Supervisor<Orders> {
         if (this.#port === undefined && message.code !== undefined && LISTEN_CODES.has(message.code)) {
           this.#rejectReady(new ListenError(message.code, message.message));
         }
+        return;
+      case "ask":
+        this.#questions.asked(worker, this.#serving(worker), message);
+        return;
+      case "answer":
+        this.#questions.answered(worker, message);
     }
+  }
+
+  /** Those that serve, but for one. */
+  #serving(other: Worker): Worker[] {
+    return [...this.#workers].flatMap(([worker, { state }]) =>
+      worker !== other && state === "serving" ? [worker] : [],
+    );
   }
 
   #order(worker: Worker, record: WorkerRecord): void {
@@ -241,17 +270,22 @@ export class Supervisor<Orders> {
  * it is sent to. A worker without its primary stops too.
  */
 export function runWorker<Orders>(
-  serve: (orders: Orders, workerIndex: number) => Promise<WorkerService>,
+  serve: (
+    orders: Orders,
+    workerIndex: number,
+    ask: (question: string) => Promise<Answers>,
+  ) => Promise<WorkerService>,
   log: () => Log,
 ): void {
   let service: Promise<WorkerService> | undefined;
   let stopMsMax = 0;
   let isStopping = false;
   let isTerminalGone = false;
+  const asker = new Asker(tell);
 
   const start = async (message: ToWorker<Orders> & { queen: "start" }): Promise<void> => {
     stopMsMax = message.stopMsMax;
-    service = serve(message.orders, message.workerIndex);
+    service = serve(message.orders, message.workerIndex, (question) => asker.ask(question));
     try {
       tell({ queen: "listening", port: (await service).port });
     } catch (error) {
@@ -278,6 +312,14 @@ export function runWorker<Orders>(
     }
   };
 
+  const answer = async ({ id, question }: QuestionMessage): Promise<void> => {
+    try {
+      tell({ queen: "answer", id, answer: await (await service)?.answer(question) });
+    } catch (error) {
+      log().warn({ error, question }, "worker.no-answer"); // whoever asked counts it as silent
+    }
+  };
+
   process.on("message", (message: ToWorker<Orders>) => {
     if (message.queen === "start") void start(message);
     if (message.queen === "database-ready") {
@@ -290,6 +332,8 @@ export function runWorker<Orders>(
         () => {},
       );
     }
+    if (message.queen === "question") void answer(message);
+    if (message.queen === "answers") asker.received(message);
     if (message.queen === "stop") void stop();
   });
   process.on("SIGINT", () => {});

@@ -1,6 +1,6 @@
 /**
  * Shared readings: figures that cost a walk over all lanes are read once for everybody who asks at the same
- * time, and kept for ten times as long as reading them took, at most a second. So a small database always
+ * time, and kept for ten times as long as reading them took, by default at most a second. So a small database always
  * shows what is there now, and a large one is never busy with being watched.
  */
 export interface Reading<T> {
@@ -9,7 +9,7 @@ export interface Reading<T> {
 }
 
 const KEPT_TIMES = 10;
-const KEPT_MS_MAX = 1_000;
+const KEPT_MS_MAX_DEFAULT = 1_000;
 
 interface Entry<T> {
   readonly reading: Promise<Reading<T>>;
@@ -20,9 +20,11 @@ interface Entry<T> {
 export class SharedReadings<Key, T> {
   readonly #read: (key: Key) => Promise<T>;
   readonly #now: () => number;
+  readonly #keptMsMax: number;
   readonly #entries = new Map<Key, Entry<T>>();
 
-  constructor(read: (key: Key) => Promise<T>, now: () => number) {
+  constructor(read: (key: Key) => Promise<T>, now: () => number, keptMsMax = KEPT_MS_MAX_DEFAULT) {
+    this.#keptMsMax = keptMsMax;
     this.#read = read;
     this.#now = now;
   }
@@ -41,7 +43,7 @@ export class SharedReadings<Key, T> {
       reading: this.#read(key).then(
         (value) => {
           const atMs = this.#now();
-          entry.untilMs = atMs + Math.min((atMs - startedAtMs) * KEPT_TIMES, KEPT_MS_MAX);
+          entry.untilMs = atMs + Math.min((atMs - startedAtMs) * KEPT_TIMES, this.#keptMsMax);
           return { value, atMs };
         },
         (error) => {

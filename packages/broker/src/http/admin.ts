@@ -2,6 +2,8 @@
 import { BrokerError, partitionId, queueId } from "@queen/protocol";
 import type { Clear, Clearing } from "../control/clearing.ts";
 import type { Queues } from "../control/queues.ts";
+import type { BrokerMetrics } from "../metering/broker-metrics.ts";
+import { EXPOSITION_TYPE } from "../metering/exposition.ts";
 import { checkName } from "../operations/names.ts";
 import { parseQueueOptions, showQueueOptions } from "../operations/queue-options.ts";
 import { json } from "./answers.ts";
@@ -13,7 +15,7 @@ export interface AdminOptions {
   readonly canEncrypt: boolean;
   readonly clearing: Clearing;
   readonly isReady: () => boolean;
-  readonly metrics: () => Record<string, unknown>;
+  readonly metrics: BrokerMetrics;
   /** What this worker knows of the others, from memory. */
   readonly sharedState: () => Record<string, unknown>;
   readonly workerIndex: number;
@@ -100,8 +102,18 @@ export class Admin {
     return json(status, { status: status === 200 ? "ready" : "not ready: the database cannot be used yet" });
   }
 
-  metrics(): Answer {
-    return json(200, this.#options.metrics());
+  async metrics(): Promise<Answer> {
+    return json(200, await this.#options.metrics.metrics());
+  }
+
+  async prometheus(): Promise<Answer> {
+    return {
+      status: 200,
+      body: await this.#options.metrics.prometheus(),
+      isText: true,
+      contentType: EXPOSITION_TYPE,
+      headers: { "Cache-Control": "no-cache" },
+    };
   }
 }
 

@@ -19,6 +19,7 @@ import type { Renewer } from "../settling/renewer.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
 import type { OperationSpan } from "../tracing.ts";
 import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
+import type { RequestMeter } from "./request-meter.ts";
 import type { Answer, Request } from "./route.ts";
 import { describeAck, describePop, describePush } from "./span-facts.ts";
 
@@ -50,6 +51,7 @@ export interface DataPlaneOptions {
   readonly statistics: Readonly<
     Record<"push" | "pop" | "ack" | "transaction" | "renew_lease", OperationStatistics>
   >;
+  readonly meter: RequestMeter;
   /** Somebody works here. */
   readonly active: () => void;
   readonly modes: () => MaintenanceModes;
@@ -117,6 +119,7 @@ export class DataPlane {
     }
     const pushed = await pusher.push(items, span);
     statistics.push.answered(items.length, now() - startedAtMs);
+    this.#options.meter.pushed(pushed);
     if (pushed.error) throw pushed.error;
     return { status: 201, body: pushAnswer(pushed) };
   }
@@ -184,6 +187,9 @@ export class DataPlane {
       if (outcome.status === "empty" || answer.messages > 0 || round >= POP_ROUNDS_MAX) {
         statistics.pop.answered(answer.messages, now() - startedAtMs);
         if (span) describePop(span, { queues, partition, group }, outcome, answer.messages);
+        if (outcome.status === "messages" && answer.messages > 0)
+          this.#options.meter.popped(outcome.taken, answer.messages, autoAck);
+        else this.#options.meter.poppedNothing(queues);
         return answer.messages > 0 || outcome.status === "empty"
           ? answer
           : emptyAnswer("no_available_partition");
@@ -329,6 +335,7 @@ export class DataPlane {
     );
     statistics.ack.answered(items.length, now() - startedAtMs);
     if (span) describeAck(span, items, results);
+    this.#options.meter.acked(items, results);
     return { status: 200, body: ackAnswer(items, results) };
   }
 
@@ -365,8 +372,9 @@ export class DataPlane {
     const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
     const body = parseTransactionBody(request.text(), newTransactionId, null, traceparent);
     const transactionId = newTransactionId();
+    let results: TransactionResult[] | undefined;
     try {
-      const results = await transactor.run(body, span);
+      results = await transactor.run(body, span);
       return {
         status: 200,
         body: JSON.stringify({ transactionId, success: true, results: results.map(transactionResult) }),
@@ -374,7 +382,7 @@ export class DataPlane {
       };
     } catch (error) {
       if (!(error instanceof TransactionRefused)) throw error;
-      const results = body.operations.map((operation, index) => ({
+      const refused = body.operations.map((operation, index) => ({
         index,
         type: operation.type,
         success: false,
@@ -387,12 +395,13 @@ export class DataPlane {
           success: false,
           error: error.message,
           code: "CONFLICT",
-          results,
+          results: refused,
         }),
         isText: true,
       };
     } finally {
       statistics.transaction.answered(body.operations.length, now() - startedAtMs);
+      this.#options.meter.transacted(results);
     }
   }
 }

@@ -1,5 +1,7 @@
 /** The handlers that show what there is: queues, partitions, namespaces, tasks, the overview; all with figures. */
+
 import { BrokerError, partitionId, queueId } from "@queen/protocol";
+import type { Throughput } from "../control/analytics.ts";
 import type {
   Figures,
   LaneFiguresRow,
@@ -7,7 +9,6 @@ import type {
   ListedGroupRow,
   QueueFiguresRow,
 } from "../control/figures.ts";
-import type { Rates } from "../control/throughput.ts";
 import { checkName } from "../operations/names.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
@@ -15,7 +16,7 @@ import type { Answer, Request } from "./route.ts";
 
 export interface ResourceOptions {
   readonly figures: Figures;
-  readonly throughput: () => Promise<Rates>;
+  readonly throughput: () => Promise<Throughput>;
   readonly now: () => number;
 }
 

@@ -1,5 +1,6 @@
 /** Every route, in one list. */
 import type { Admin } from "./admin.ts";
+import type { AnalyticsRoutes } from "./analytics.ts";
 import type { ConsumerGroupRoutes } from "./consumer-groups.ts";
 import type { DataPlane } from "./data-plane.ts";
 import type { DeadLetterRoutes } from "./dead-letters.ts";
@@ -10,6 +11,7 @@ import type { MessageRoutes } from "./messages.ts";
 import type { PauseRoutes } from "./pauses.ts";
 import type { ResourceRoutes } from "./resources.ts";
 import type { Route } from "./route.ts";
+import { analyticsRoutes } from "./routes/analytics.ts";
 import { consumerGroupRoutes } from "./routes/consumer-groups.ts";
 import { dataPlaneRoutes, type PopDefaults } from "./routes/data-plane.ts";
 import { deadLetterRoutes } from "./routes/dead-letters.ts";
@@ -22,8 +24,10 @@ import { queueRoutes } from "./routes/queues.ts";
 import { resourceRoutes } from "./routes/resources.ts";
 import { sharedStateRoutes } from "./routes/shared-state.ts";
 import { stateRoutes } from "./routes/state.ts";
+import { statusRoutes } from "./routes/status.ts";
 import { traceRoutes } from "./routes/traces.ts";
 import type { SharedState } from "./shared-state.ts";
+import type { StatusRoutes } from "./status.ts";
 import type { TraceRoutes } from "./traces.ts";
 
 /** Who answers what. */
@@ -39,6 +43,8 @@ export interface Handlers {
   readonly maintenance: MaintenanceRoutes;
   readonly diagnosis: DiagnosisRoutes;
   readonly shared: SharedState;
+  readonly status: StatusRoutes;
+  readonly analytics: AnalyticsRoutes;
 }
 
 export interface RouteOptions {
@@ -60,6 +66,8 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
     ...diagnosisRoutes(handlers.diagnosis),
     ...maintenanceRoutes(handlers.maintenance),
     ...sharedStateRoutes(handlers.shared),
+    ...statusRoutes(handlers.status),
+    ...analyticsRoutes(handlers.analytics),
     ...stateRoutes(handlers.admin),
     ...documentationRoutes(() => {
       documentation ??= new Documentation(all, version);

@@ -17,3 +17,5 @@ export function isoMicroseconds(us: number): string {
 /** `2026-11-15T19:23:37.452Z`. */
 export const isoMilliseconds = (us: number): string =>
   new Date(EPOCH_2000_MS + Math.floor(us / 1000)).toISOString();
+
+export const unixMilliseconds = (us: number): number => EPOCH_2000_MS + us / 1000;

@@ -35,6 +35,8 @@ export interface PopperOptions {
   readonly giveBack: (taken: readonly Taken[], token: number) => void;
   /** Pop maintenance is on: every pop is answered at once, with nothing. */
   readonly isMaintenance: () => boolean;
+  /** A message went to the dead letters because leases on it ran out. */
+  readonly buried: (queue: Queue) => void;
   readonly now: () => number;
   readonly busyPauseMs: number;
   readonly log: (message: string, error: unknown) => void;
@@ -90,6 +92,16 @@ export class Popper {
   get parkedCount(): number {
     let parked = 0;
     for (const pop of this.#live) if (pop.state === "PARKED") parked++;
+    return parked;
+  }
+
+  /** How many pops are parked, by the id of their queue. */
+  parkedByQueue(): Map<number, number> {
+    const parked = new Map<number, number>();
+    for (const { state, group } of this.#live) {
+      if (state === "PARKED" && group.queue)
+        parked.set(group.queue.id, (parked.get(group.queue.id) ?? 0) + 1);
+    }
     return parked;
   }
 
@@ -770,6 +782,9 @@ export class Popper {
       .use((session) =>
         session.run(statements.buryExpired, [lane.id, group.id ?? 0, lane.queue.options.retryLimit]),
       )
+      .then(([status]) => {
+        if (status === statements.BURY.buried) this.#options.buried(lane.queue);
+      })
       .catch((error) => this.#options.log("pop.bury_failed", error))
       .finally(() => this.#due.set(groupLane, 0));
   }

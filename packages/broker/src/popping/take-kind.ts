@@ -1,6 +1,7 @@
 /** Take as a kind of batched operation: an operation is a pop with the lanes that it tries. */
 import type { BatchKind } from "../batching/batcher.ts";
 import { endOf, type SegmentCache, startOf } from "../lanes/segment-cache.ts";
+import { WAIT_BOUNDS } from "../metering/distribution.ts";
 import { parseRanges } from "../operations/offset-ranges.ts";
 import type { Segment } from "../operations/segment.ts";
 import type { Session } from "../postgres/session.ts";
@@ -34,6 +35,7 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
     name: "pop",
     repeatable: false,
     traced: { procedure: "take", spans: (operation) => [operation.pop.request.span] },
+    durationBounds: WAIT_BOUNDS,
     weight: (operation) => operation.pop.request.batch,
     async run(session: Session, operations: readonly TakeOperation[]) {
       const lanes = operations.flatMap((operation, pop) =>

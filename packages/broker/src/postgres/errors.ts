@@ -102,6 +102,12 @@ export function isRolledBack(error: unknown): boolean {
   return error instanceof PostgresError && ROLLED_BACK.has(error.sqlstate);
 }
 
+/** Whether the database or the way to it failed, and not what was asked of it. */
+export function isDatabaseFault(error: unknown): boolean {
+  if (error instanceof PostgresError && error.sqlstate.startsWith("QN")) return false;
+  return classify(error).code !== "VALIDATION_FAILED";
+}
+
 function codeOf(error: unknown): ErrorCode {
   if (error instanceof ConnectionLostError) return "DATABASE_UNAVAILABLE";
   if (!(error instanceof PostgresError)) return "INTERNAL";

@@ -98,6 +98,7 @@ export class Session {
   readonly #preparedTexts = new Map<string, string>();
   readonly #closeListeners: CloseListener[] = [];
   readonly #notificationListeners: NotificationListener[] = [];
+  readonly #failureListeners: ((error: Error) => void)[] = [];
   #state: SessionState = "starting";
   #call: Call | undefined;
   #processId = 0;
@@ -217,6 +218,11 @@ export class Session {
   /** Calls the listener for each notification on the channels that a `listen` subscribed this session to. */
   onNotification(listener: NotificationListener): void {
     this.#notificationListeners.push(listener);
+  }
+
+  /** Calls the listener for each call that failed once it was sent. */
+  onFailure(listener: (error: Error) => void): void {
+    this.#failureListeners.push(listener);
   }
 
   /** Runs a prepared statement as one implicit transaction. */
@@ -347,7 +353,12 @@ export class Session {
     if (this.#state === "closing") this.#terminate();
     else this.#state = "idle";
     if (call.error === undefined) call.resolve(call.rows);
-    else call.reject(call.error);
+    else this.#fail(call, call.error);
+  }
+
+  #fail(call: Call, error: Error): void {
+    for (const listener of this.#failureListeners) listener(error);
+    call.reject(error);
   }
 
   /** The failed call was rolled back whole, so that running it again cannot do anything twice. */
@@ -393,12 +404,10 @@ export class Session {
     this.#stream.destroy();
     const call = this.#call;
     this.#call = undefined;
-    call?.reject(
-      new ConnectionLostError(`the connection to ${this.server} was lost: ${textOf(reason)}`, {
-        outcomeUnknown: true,
-        cause: reason,
-      }),
-    );
+    if (call) {
+      const lost = `the connection to ${this.server} was lost: ${textOf(reason)}`;
+      this.#fail(call, new ConnectionLostError(lost, { outcomeUnknown: true, cause: reason }));
+    }
     for (const listener of this.#closeListeners.splice(0)) listener(reason);
   }
 

@@ -29,6 +29,7 @@ export class Slots {
   readonly #listeners: (() => void)[] = [];
   readonly #pauses = new Set<NodeJS.Timeout>();
   #busy = 0;
+  #waiting = 0;
   #stopped = false;
   #refusal: BrokerError | undefined = new BrokerError(
     "DATABASE_UNAVAILABLE",
@@ -52,6 +53,11 @@ export class Slots {
 
   get busy(): number {
     return this.#busy;
+  }
+
+  /** Pieces of work that wait for a slot. */
+  get waiting(): number {
+    return this.#waiting;
   }
 
   get total(): number {
@@ -99,8 +105,10 @@ export class Slots {
       if (attempt()) return;
       const retry = (): void => {
         if (!attempt()) return;
+        this.#waiting--;
         this.#listeners.splice(this.#listeners.indexOf(retry), 1);
       };
+      this.#waiting++;
       this.#listeners.push(retry);
     });
   }

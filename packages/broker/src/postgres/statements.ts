@@ -8,6 +8,7 @@ export * from "./statements/hints.ts";
 export * from "./statements/lanes.ts";
 export * from "./statements/maintenance.ts";
 export * from "./statements/messages.ts";
+export * from "./statements/metrics.ts";
 export * from "./statements/pauses.ts";
 export * from "./statements/queues.ts";
 export * from "./statements/server.ts";

@@ -67,8 +67,8 @@ export interface PusherOptions {
   readonly cache: SegmentCache;
   readonly appends: Batcher<Lane, AppendResult | AppendError>;
   readonly keyring: Keyring;
-  /** These lanes have new messages, committed. */
-  readonly appended: (lane: Lane) => void;
+  /** The lane has so many new messages, committed. */
+  readonly appended: (lane: Lane, messages: number) => void;
   readonly now: () => number;
   /** How long a message may wait for its lane before its producer is told to try again. */
   readonly patienceMs: number;
@@ -255,7 +255,7 @@ export class Pusher {
         })),
       );
     }
-    this.#options.appended(lane);
+    this.#options.appended(lane, batch.messages.length);
     for (let index = 0; index < batch.messages.length; index++) {
       batch.messages[index]!.queued(lane, result.atOffset + index);
     }

@@ -5,6 +5,7 @@
 -- out  partition_id, queue_id, name, created_at, last_at, start_offset, next_offset
 --      pending      not finished and not under a lease
 --      processing   not finished, under a lease that has not run out
+--      failed       unfinished ones that failed before
 --      place        the first offset that is not finished
 --      last_consumed_at
 --
@@ -14,7 +15,7 @@
 -- group_lanes does. The statement is made for what is given, so that it finds its index.
 create or replace function queen.lane_figures(p_queue int8, p_partitions int8[])
 returns table (partition_id int8, queue_id int8, name text, created_at timestamptz, last_at timestamptz,
-               start_offset int8, next_offset int8, pending int8, processing int8, place int8,
+               start_offset int8, next_offset int8, pending int8, processing int8, failed int8, place int8,
                last_consumed_at timestamptz)
 language plpgsql stable
 set search_path = queen, pg_temp
@@ -22,12 +23,14 @@ set jit = off
 as $$
 #variable_conflict use_column
 begin
-  -- The largest of [unfinished, processing, place] is the slowest group's.
+  -- The largest of [unfinished, processing, place, failed] is the slowest group's.
   return query execute
     'select l.id, l.queue_id, l.name, l.created_at, l.last_at, l.start_offset, l.next_offset,
-            l.slowest[1] - l.slowest[2], l.slowest[2], l.slowest[3], l.last_consumed_at
+            l.slowest[1] - l.slowest[2], l.slowest[2], l.slowest[4], l.slowest[3], l.last_consumed_at
        from (select p.id, p.queue_id, p.name, p.created_at, p.last_at, p.start_offset, p.next_offset,
-                    max(array[p.next_offset - f.place - a.above, a.leased, f.place]) as slowest,
+                    max(array[p.next_offset - f.place - a.above, a.leased, f.place,
+                              case when c.failures is null then 0
+                                   else (select count(*) from jsonb_object_keys(c.failures)) end]) as slowest,
                     max(c.last_consumed_at) as last_consumed_at
                from queen.partitions p
                left join (select g.id, g.queue_id, g.subscription_from

@@ -49,9 +49,16 @@ export function stateRoutes(admin: Admin): Route[] {
     route({
       ...facts,
       path: "/metrics",
-      summary: "Figures of the worker that answers",
+      summary: "Figures of all workers of this broker",
       answers: { 200: { summary: "Figures by part", shape: z.record(z.string(), z.unknown()) } },
       handle: () => admin.metrics(),
+    }),
+    route({
+      ...facts,
+      path: "/metrics/prometheus",
+      summary: "Figures of all workers of this broker, and of all brokers, for Prometheus",
+      answers: { 200: { summary: "Prometheus' text format", shape: "text/plain" } },
+      handle: () => admin.prometheus(),
     }),
   ];
 }

@@ -140,11 +140,13 @@ export const settleLease: Statement<SettleLeaseRow> = {
   }),
 };
 
-export const buryExpired: Statement<boolean> = {
+export const BURY = { nothing: 0, buried: 1, busy: 2 } as const;
+
+export const buryExpired: Statement<number> = {
   name: "queen_bury_expired",
   text: "select queen.bury_expired($1, $2, $3)",
   parameters: ["int8", "int4", "int4"],
-  read: (row) => row.bool(0),
+  read: (row) => row.int2(0),
 };
 
 /** Takes back what a pop with auto-ack took and could not deliver. */

@@ -11,6 +11,7 @@ export interface QueueFiguresRow {
   readonly total: number;
   readonly pending: number;
   readonly processing: number;
+  readonly failed: number;
   readonly deadLetters: number;
   /** Messages that were ever stored, and those of them that are neither pending nor processing. */
   readonly appended: number;
@@ -20,7 +21,7 @@ export interface QueueFiguresRow {
 /** The newest queue first. */
 export const queueFigures: Statement<QueueFiguresRow> = {
   name: "queen_queue_figures",
-  text: `select queue_id, name, namespace, task, created_at, partitions, total, pending, processing, dead_letters,
+  text: `select queue_id, name, namespace, task, created_at, partitions, total, pending, processing, failed, dead_letters,
                 appended, finished from queen.queue_figures($1)`,
   parameters: ["int8"],
   read: (row) => ({
@@ -33,9 +34,10 @@ export const queueFigures: Statement<QueueFiguresRow> = {
     total: row.int8(6),
     pending: row.int8(7),
     processing: row.int8(8),
-    deadLetters: row.int8(9),
-    appended: row.int8(10),
-    finished: row.int8(11),
+    failed: row.int8(9),
+    deadLetters: row.int8(10),
+    appended: row.int8(11),
+    finished: row.int8(12),
   }),
 };
 
