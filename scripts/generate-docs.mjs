@@ -19,6 +19,8 @@ const WHAT_TO_DO = {
   REQUEST_TIMEOUT: "Send the request again, whole and without long pauses.",
   CONFLICT: "Read the present state and decide again; the same request would meet the same state.",
   BODY_TOO_LARGE: "Send fewer messages per request, or raise `QUEEN_MAX_BODY_BYTES`.",
+  QUEUE_FULL:
+    "Wait as long as `Retry-After` says and try again; if it stays, add consumers or raise the queue's `maxSize`.",
   OVERLOADED: "Wait as long as `Retry-After` says and try again; if it stays, send less or add capacity.",
   DATABASE_UNAVAILABLE:
     "Wait as long as `Retry-After` says and try again; a push with transaction ids is safe to repeat.",

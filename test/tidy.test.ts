@@ -64,6 +64,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   transacting: ["pushing", "settling", "lanes", "batching", "operations", "postgres"],
   control: ["lanes", "operations", "postgres"],
   cluster: ["postgres"],
+  sweeping: ["postgres"],
   http: ["pushing", "popping", "settling", "transacting", "control", "lanes", "operations"],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };

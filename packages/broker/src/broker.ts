@@ -12,6 +12,7 @@ import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
 import { Messages } from "./control/messages.ts";
 import { Queues } from "./control/queues.ts";
+import { Sweeps } from "./control/sweeps.ts";
 import { Admin } from "./http/admin.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane } from "./http/data-plane.ts";
@@ -19,6 +20,7 @@ import { DeadLetterRoutes } from "./http/dead-letters.ts";
 import { MessageRoutes } from "./http/messages.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
+import { SweepRoutes } from "./http/sweeps.ts";
 import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
@@ -34,11 +36,14 @@ import { Session, type SessionOptions } from "./postgres/session.ts";
 import { Slots } from "./postgres/slots.ts";
 import * as statements from "./postgres/statements.ts";
 import { appendKind } from "./pushing/append-kind.ts";
+import { Capacity } from "./pushing/capacity.ts";
 import { Pusher } from "./pushing/pusher.ts";
 import { Delivered, DeliveredLeases } from "./settling/delivered.ts";
 import { Renewer, renewKind } from "./settling/renewer.ts";
 import { settleKind } from "./settling/settle-kind.ts";
 import { Settler } from "./settling/settler.ts";
+import { sweepsOf } from "./sweeping/sweep.ts";
+import { Sweeper } from "./sweeping/sweeper.ts";
 import type { Log } from "./telemetry.ts";
 import { Transactor, transactKind } from "./transacting/transactor.ts";
 
@@ -254,12 +259,14 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     busyPauseMs: config.busyPartitionRetryMs,
     patienceMs: LANE_PATIENCE_MS,
   });
+  const capacity = new Capacity({ directory, use, now });
   const transactor = new Transactor({
     directory,
     windows,
     pusher,
     settler,
     transactions,
+    admit: (items) => capacity.admit(items),
     now,
     patienceMs: LANE_PATIENCE_MS,
   });
@@ -298,6 +305,15 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   });
   const queues = new Queues({ use, directory, changed: (ids) => hints.queuesChanged(ids) });
 
+  const sweeper = new Sweeper({
+    sweeps: sweepsOf(config),
+    use,
+    worker: `${hostname()}/${process.pid}/${workerIndex}`,
+    now,
+    random: Math.random,
+    log,
+  });
+
   const batchers = {
     push: appends,
     pop: takes,
@@ -311,6 +327,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     settler,
     renewer,
     transactor,
+    admit: (items) => capacity.admit(items),
     delivered: (taken, token) => {
       for (const each of taken) leases.add(deliveredOf(each, token));
     },
@@ -399,6 +416,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
         letters: new DeadLetterRoutes(letters, readTimestamp),
         messages: new MessageRoutes(messages, readTimestamp),
+        sweeps: new SweepRoutes(new Sweeps(use), readTimestamp),
       },
       { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
     ),
@@ -416,13 +434,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       for (const each of [...Object.values(slots), secondary]) each.start();
       hints.start();
       if (config.busEnabled) bus.start();
+      sweeper.start();
     },
     stop: async () => {
       hints.stop();
+      const swept = sweeper.stop();
       const served = server.stop(config.shutdownTimeoutMs);
       const popped = popper.stop();
       await served;
       await popped;
+      await swept;
       while (givingBack.size > 0) await Promise.all(givingBack);
       await bus.stop();
       await Promise.all([...Object.values(slots), secondary].map((each) => each.stop()));

@@ -7,6 +7,7 @@ export const ERRORS = {
   REQUEST_TIMEOUT: { status: 408, retryable: true },
   CONFLICT: { status: 409, retryable: false },
   BODY_TOO_LARGE: { status: 413, retryable: false },
+  QUEUE_FULL: { status: 429, retryable: true },
   OVERLOADED: { status: 503, retryable: true },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },

@@ -31,7 +31,10 @@ export const migrations = (): SqlFile[] => readFolder("migrations");
  * in a body that is checked at once (`begin atomic`, `return`, a view) comes before it.
  */
 export function procedures(): SqlFile[] {
-  const first = ["message_id", "int4_at", "fragment_at", "offset_at", "count_failure", "pick_messages"];
+  const first = [
+    ...["message_id", "int4_at", "fragment_at", "offset_at", "count_failure", "pick_messages"],
+    "bury_range",
+  ];
   const place = (file: SqlFile): number => {
     const index = first.indexOf(file.name.slice("procedures/".length, -".sql".length));
     return index < 0 ? first.length : index;

@@ -5,7 +5,7 @@ import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
 import { popAnswer } from "../operations/pop-answer.ts";
-import { parsePushBody } from "../operations/push-body.ts";
+import { type PushItem, parsePushBody } from "../operations/push-body.ts";
 import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
 import { parseTransactionBody } from "../operations/transaction-body.ts";
@@ -23,6 +23,8 @@ export interface DataPlaneOptions {
   readonly settler: Settler;
   readonly renewer: Renewer;
   readonly transactor: Transactor;
+  /** Rejects where a queue is full; undefined: none has a limit. */
+  readonly admit: (items: readonly PushItem[]) => Promise<void> | undefined;
   /** A pop's messages are on their way to a client, under a lease. */
   readonly delivered: (taken: readonly Taken[], token: number) => void;
   readonly giveBack: (taken: readonly Taken[], token: number) => void;
@@ -80,6 +82,8 @@ export class DataPlane {
     this.#options.active();
     const items = parsePushBody(request.text(), newTransactionId, null);
     if (items.length === 0) return { status: 201, body: "[]" };
+    const admitted = this.#options.admit(items);
+    if (admitted) await admitted;
     const pushed = await pusher.push(items);
     statistics.push.answered(items.length, now() - startedAtMs);
     if (pushed.error) throw pushed.error;

@@ -11,6 +11,8 @@ import { deadLetterRoutes } from "./routes/dead-letters.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { queueRoutes } from "./routes/queues.ts";
 import { stateRoutes } from "./routes/state.ts";
+import { sweepRoutes } from "./routes/sweeps.ts";
+import type { SweepRoutes } from "./sweeps.ts";
 
 /** Who answers what. */
 export interface Handlers {
@@ -19,6 +21,7 @@ export interface Handlers {
   readonly groups: ConsumerGroupRoutes;
   readonly letters: DeadLetterRoutes;
   readonly messages: MessageRoutes;
+  readonly sweeps: SweepRoutes;
 }
 
 export function routes(handlers: Handlers, popDefaults: PopDefaults): Route[] {
@@ -28,6 +31,7 @@ export function routes(handlers: Handlers, popDefaults: PopDefaults): Route[] {
     ...messageRoutes(handlers.messages),
     ...deadLetterRoutes(handlers.letters),
     ...consumerGroupRoutes(handlers.groups),
+    ...sweepRoutes(handlers.sweeps),
     ...stateRoutes(handlers.admin),
   ];
 }

@@ -14,6 +14,10 @@ export interface QueueOptions {
   readonly retryDelayMs: number;
   readonly delaySeconds: number;
   readonly windowSeconds: number;
+  /** 0: messages do not expire. */
+  readonly ttlSeconds: number;
+  /** 0: any number of messages. */
+  readonly sizeMax: number;
   readonly dedup: WindowLimits;
 }
 
@@ -31,6 +35,8 @@ export function queueOptions(row: Readonly<Record<string, unknown>>): QueueOptio
     retryDelayMs: row.retry_delay as number,
     delaySeconds: row.delayed_processing as number,
     windowSeconds: row.window_buffer as number,
+    ttlSeconds: (row.ttl as number | null) ?? 0,
+    sizeMax: row.max_queue_size as number,
     dedup: {
       windowUs: (row.dedup_window_seconds as number) * 1_000_000,
       messagesMin: row.dedup_messages_min as number,

@@ -7,3 +7,4 @@ export * from "./statements/lanes.ts";
 export * from "./statements/messages.ts";
 export * from "./statements/queues.ts";
 export * from "./statements/server.ts";
+export * from "./statements/sweeps.ts";

@@ -57,6 +57,8 @@ export interface TransactorOptions {
   readonly pusher: Pusher;
   readonly settler: Settler;
   readonly transactions: Batcher<readonly unknown[], TransactResult>;
+  /** Rejects where a queue is full; undefined: none has a limit. */
+  readonly admit: (items: readonly PushItem[]) => Promise<void> | undefined;
   readonly now: () => number;
   readonly patienceMs: number;
 }
@@ -114,6 +116,7 @@ export class Transactor {
         stored: undefined,
       });
     }
+    await this.#options.admit(pushes.map((push) => push.item));
     const acks = await this.#locate(body);
     for (let attempt = 1; ; attempt++) {
       try {

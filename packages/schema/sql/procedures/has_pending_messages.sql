@@ -3,7 +3,7 @@
 -- in   p_queue_name
 --      p_partition_name   null or empty: any
 --      p_consumer_group
--- out  true: a partition has messages that the group has not finished, is not leased to it, and waits neither
+-- out  true: a partition has messages that the group has not finished, not all expired, is not leased to it, and waits neither
 --      for a retry nor for its window buffer
 --
 -- Reads the partitions and the group's places in them, never the log; so delayedProcessing is not seen. Where
@@ -25,6 +25,7 @@ as $$
        and (c.partition_id is not null or g.subscription_from is null or p.last_at >= g.subscription_from)
        and (c.lease_token is null or c.lease_expires_at <= clock_timestamp())
        and (c.not_before is null or c.not_before <= clock_timestamp())
+       and (coalesce(q.ttl, 0) = 0 or p.last_at >= clock_timestamp() - q.ttl * interval '1 second')
        and (q.window_buffer = 0 or p.last_at <= clock_timestamp() - q.window_buffer * interval '1 second'))
 $$;
 

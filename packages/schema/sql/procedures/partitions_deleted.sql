@@ -4,6 +4,9 @@
 create or replace function queen.partitions_deleted() returns trigger
 language plpgsql
 set search_path = queen, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 begin
   delete from queen.segments s using gone where s.partition_id = gone.id;

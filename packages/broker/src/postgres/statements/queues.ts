@@ -13,6 +13,14 @@ export const configureQueue: Statement<ConfigureRow> = {
   read: (row) => ({ queue: JSON.parse(row.text(0)) as Record<string, unknown>, partitionId: row.int8(1) }),
 };
 
+/** Messages that the slowest group has not finished; without groups, messages that are stored. */
+export const queueDepth: Statement<number> = {
+  name: "queen_queue_depth",
+  text: "select queen.queue_depth($1)",
+  parameters: ["int8"],
+  read: (row) => row.int8(0),
+};
+
 export const deleteQueue: Statement<boolean> = {
   name: "queen_delete_queue",
   text: "with gone as (delete from queen.queues where name = $1 returning 1) select exists (select 1 from gone)",
