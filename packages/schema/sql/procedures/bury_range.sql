@@ -6,11 +6,14 @@
 create or replace function queen.bury_range(
   p_partition int8, p_group int4, p_offsets int8multirange, p_error text, p_failures jsonb)
 returns void
-language sql
+language plpgsql
 set search_path = queen, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
-begin atomic
+set jit = off
+as $$
+begin
   insert into queen.dead_letters (queue_id, partition_id, partition_name, group_id, consumer_group,
                                   message_offset, transaction_id, fragment, error_message, retry_count,
                                   history, created_at)
@@ -22,7 +25,7 @@ begin atomic
     from queen.partitions p
     join queen.consumer_groups g on g.id = p_group
    cross join lateral (
-     -- `body || ''` is the body out of its compression, once per segment.
+     -- `offset 0`: what is computed is computed once; `body || ''` is the body out of its compression.
      select s.first_offset, s.count, s.ends, s.body || ''::bytea as body, s.created_at
        from queen.segments s
       where s.partition_id = p.id and s.first_offset < upper(p_offsets)
@@ -35,8 +38,11 @@ begin atomic
      select raw.at_offset, raw.fragment, convert_from(raw.fragment, 'UTF8') as text
        from (select s.first_offset + n as at_offset, queen.fragment_at(s.ends, s.body, n) as fragment
                from generate_series(0, s.count - 1) as n
-              where p_offsets @> (s.first_offset + n)) raw) f
+              where p_offsets @> (s.first_offset + n)
+             offset 0) raw
+     offset 0) f
    where p.id = p_partition and f.text <> ''
    order by f.at_offset
   on conflict do nothing;
-end;
+end
+$$;

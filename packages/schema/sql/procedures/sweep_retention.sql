@@ -24,7 +24,7 @@ as $$
 declare
   v_until     timestamptz := clock_timestamp() + interval '50 milliseconds';
   v_now       timestamptz := clock_timestamp();
-  v_page_max  constant int4 := 1000;
+  v_page_max  constant int4 := 200;
   v_queue     int8 := coalesce((p_position ->> 'queue')::int8, 0);
   v_after     int8 := coalesce((p_position ->> 'partition')::int8, 0);
   v_left      int4 := p_batch;
