@@ -32,6 +32,7 @@ export class Directory {
   readonly #queuesById = new Map<number, Queue>();
   readonly #lanes = new Map<number, Lane>();
   readonly #queueGoneListeners: ((queue: Queue) => void)[] = [];
+  readonly #laneGoneListeners: ((lane: Lane) => void)[] = [];
   readonly #promises = new Map<string, Promise<Lane | undefined>>();
   #openings: Opening[] = [];
   #opening = false;
@@ -65,6 +66,11 @@ export class Directory {
   /** The listener hears of queues that were deleted, or deleted and made again under the same name. */
   onQueueGone(listener: (queue: Queue) => void): void {
     this.#queueGoneListeners.push(listener);
+  }
+
+  /** The listener hears of partitions that were deleted, or deleted and made again under the same name. */
+  onLaneGone(listener: (lane: Lane) => void): void {
+    this.#laneGoneListeners.push(listener);
   }
 
   /**
@@ -198,6 +204,7 @@ export class Directory {
     lane.gone = true;
     this.#lanes.delete(lane.id);
     if (lane.queue.lanes.get(lane.name) === lane) lane.queue.lanes.delete(lane.name);
+    for (const listener of this.#laneGoneListeners) listener(lane);
   }
 
   #forgetQueue(queue: Queue): void {

@@ -77,6 +77,7 @@ export class Popper {
       this.#ready(groupLane);
     });
     options.directory.onQueueGone((queue) => this.#queueGone(queue));
+    options.directory.onLaneGone((lane) => this.#laneGone(lane));
   }
 
   get liveCount(): number {
@@ -265,6 +266,17 @@ export class Popper {
       this.#forget(group);
       group.id = undefined;
       group.queue = undefined;
+    }
+  }
+
+  /** Pops that are parked for this very lane wait for the next one with its name. */
+  #laneGone(lane: Lane): void {
+    for (const group of this.#groups.get(lane.queue.name)?.values() ?? []) {
+      const named = group.lanes.get(lane.id)?.named;
+      for (const pop of named?.filter((each) => each.state === "PARKED") ?? []) {
+        named!.splice(named!.indexOf(pop), 1);
+        this.#waitForPartition(pop);
+      }
     }
   }
 

@@ -10,7 +10,7 @@ import { BrokerError } from "@queen/protocol";
 import type { Directory, LaneName } from "../lanes/directory.ts";
 import type { Queue } from "../lanes/queue.ts";
 import type { Session } from "../postgres/session.ts";
-import { queueDepth } from "../postgres/statements.ts";
+import { queueDepths } from "../postgres/statements.ts";
 
 export interface CapacityOptions {
   readonly directory: Directory;
@@ -27,13 +27,22 @@ interface Depth {
   reading: Promise<void> | undefined;
 }
 
+interface Asked {
+  readonly queue: Queue;
+  readonly depth: Depth;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
 const GOOD_FOR_MS = 1_000;
-// A queue of very many partitions takes long to read; then it is read less often.
-const GOOD_FOR_PER_READ = 20;
+// Queues of very many partitions take long to read; then they are read less often.
+const GOOD_FOR_PER_READ = 5;
 
 export class Capacity {
   readonly #options: CapacityOptions;
   readonly #depths = new WeakMap<Queue, Depth>();
+  readonly #asked: Asked[] = [];
+  #isReading = false;
 
   constructor(options: CapacityOptions) {
     this.#options = options;
@@ -92,19 +101,36 @@ export class Capacity {
 
   #refresh(queue: Queue, depth: Depth): Promise<void> {
     if (this.#options.now() < depth.goodUntilMs) return Promise.resolve();
-    depth.reading ??= this.#read(queue, depth).finally(() => {
+    depth.reading ??= new Promise<void>((resolve, reject) => {
+      this.#asked.push({ queue, depth, resolve, reject });
+      if (this.#asked.length === 1 && !this.#isReading) void this.#readAll();
+    }).finally(() => {
       depth.reading = undefined;
     });
     return depth.reading;
   }
 
-  async #read(queue: Queue, depth: Depth): Promise<void> {
+  /** One call at a time; queues that are asked for meanwhile share the next one. */
+  async #readAll(): Promise<void> {
     const { use, now } = this.#options;
-    const startedAtMs = now();
-    const admittedBefore = depth.admitted;
-    const [messages] = await use((session) => session.run(queueDepth, [queue.id]));
-    depth.messages = messages!;
-    depth.admitted -= admittedBefore;
-    depth.goodUntilMs = startedAtMs + Math.max(GOOD_FOR_MS, (now() - startedAtMs) * GOOD_FOR_PER_READ);
+    this.#isReading = true;
+    while (this.#asked.length > 0) {
+      const asked = this.#asked.splice(0);
+      const startedAtMs = now();
+      const admittedBefore = asked.map(({ depth }) => depth.admitted);
+      try {
+        const depths = await use((session) => session.run(queueDepths, [asked.map(({ queue }) => queue.id)]));
+        const goodForMs = Math.max(GOOD_FOR_MS, (now() - startedAtMs) * GOOD_FOR_PER_READ);
+        asked.forEach(({ depth, resolve }, index) => {
+          depth.messages = depths[index]!;
+          depth.admitted -= admittedBefore[index]!;
+          depth.goodUntilMs = startedAtMs + goodForMs;
+          resolve();
+        });
+      } catch (error) {
+        for (const { reject } of asked) reject(error as Error);
+      }
+    }
+    this.#isReading = false;
   }
 }

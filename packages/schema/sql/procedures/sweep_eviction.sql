@@ -105,7 +105,7 @@ begin
       exit;
     end if;
   end loop;
-  perform queen.sql_wake('{}', array(select distinct f.id from unnest(v_free) as f (id) order by f.id));
+  perform queen.lanes_freed(v_free);
   done := jsonb_build_object('evictedMessages', p_batch - v_left);
 end
 $$;

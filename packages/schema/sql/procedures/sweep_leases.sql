@@ -45,14 +45,16 @@ begin
              where (c.partition_id, c.group_id) > (v_partition, v_group)
              order by c.partition_id, c.group_id limit v_page_max) c;
     for l in
-      select e.partition_id, e.group_id, q as queue
+      select e.partition_id, e.group_id,
+             case when coalesce(q.dlq_after_max_retries, q.dead_letter_queue, true) then greatest(0, q.retry_limit)
+                  else -1 end as retry_limit
         from unnest(v_lanes, v_groups) as e (partition_id, group_id)
         join queen.partitions p on p.id = e.partition_id
         join queen.queues q on q.id = p.queue_id
        order by e.partition_id, e.group_id
          for key share of q skip locked
     loop
-      v_end := queen.expire_lease(l.partition_id, l.group_id, queen.sql_retry_limit(l.queue));
+      v_end := queen.expire_lease(l.partition_id, l.group_id, l.retry_limit);
       if v_end is not null then
         v_free := v_free || l.partition_id;
         v_buried := v_buried + (v_end = 'buried')::int4;
@@ -64,7 +66,7 @@ begin
       exit;
     end if;
   end loop;
-  perform queen.sql_wake('{}', array(select distinct f.id from unnest(v_free) as f (id) order by f.id));
+  perform queen.lanes_freed(v_free);
   done := jsonb_build_object('leases', cardinality(v_free), 'deadLetters', v_buried);
 end
 $$;

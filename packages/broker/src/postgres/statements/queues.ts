@@ -13,11 +13,11 @@ export const configureQueue: Statement<ConfigureRow> = {
   read: (row) => ({ queue: JSON.parse(row.text(0)) as Record<string, unknown>, partitionId: row.int8(1) }),
 };
 
-/** Messages that the slowest group has not finished; without groups, messages that are stored. */
-export const queueDepth: Statement<number> = {
-  name: "queen_queue_depth",
-  text: "select queen.queue_depth($1)",
-  parameters: ["int8"],
+/** Messages that a queue's slowest group has not finished; without groups, messages that are stored. In order. */
+export const queueDepths: Statement<number> = {
+  name: "queen_queue_depths",
+  text: "select queen.queue_depth(q.id) from unnest($1) with ordinality as q (id, place) order by q.place",
+  parameters: ["int8[]"],
   read: (row) => row.int8(0),
 };
 
