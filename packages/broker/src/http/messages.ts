@@ -19,6 +19,7 @@ import type {
 } from "../control/messages.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
+import { showQueueOptions } from "../operations/queue-options.ts";
 import { transactionIdJson } from "../operations/segment.ts";
 import { isoMicroseconds, isoMilliseconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
@@ -306,13 +307,8 @@ function showMessage({ partition, offset }: Place, message: MessageRow): string 
   const header = message.fragment.slice(0, cut);
   const payload = message.fragment.slice(cut + ',"data":'.length);
   const name = queue.name as string;
-  const config = {
-    leaseTime: queue.lease_time,
-    retryLimit: queue.retry_limit,
-    retryDelay: queue.retry_delay,
-    ttl: queue.ttl,
-    priority: queue.priority,
-  };
+  const { leaseTime, retryLimit, retryDelay, ttl, priority } = showQueueOptions(queue);
+  const config = { leaseTime, retryLimit, retryDelay, ttl, priority };
   const mode = {
     hasQueueMode: queueMode !== undefined,
     busGroupsCount: named.length,

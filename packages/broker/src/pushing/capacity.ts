@@ -64,12 +64,12 @@ export class Capacity {
   async #admitLimited(items: readonly LaneName[]): Promise<void> {
     const { directory } = this.#options;
     const counts = new Map<string, number>();
-    const unknown = new Map<string, LaneName>();
+    const opened: Promise<unknown>[] = [];
     for (const item of items) {
       counts.set(item.queue, (counts.get(item.queue) ?? 0) + 1);
-      if (!directory.queue(item.queue)) unknown.set(item.queue, item);
+      if (!directory.queue(item.queue)) opened.push(directory.open(item, true)); // as the push itself would next
     }
-    await Promise.all([...unknown.values()].map((item) => directory.open(item, true)));
+    await Promise.all(opened);
     const limited = [...counts].flatMap(([name, count]) => {
       const queue = directory.queue(name);
       return queue && queue.options.sizeMax > 0 ? [{ queue, count, depth: this.#depth(queue) }] : [];

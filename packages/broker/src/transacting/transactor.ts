@@ -116,8 +116,8 @@ export class Transactor {
         stored: undefined,
       });
     }
-    await this.#options.admit(pushes.map((push) => push.item));
     const acks = await this.#locate(body);
+    await this.#options.admit(pushes.map((push) => push.item));
     for (let attempt = 1; ; attempt++) {
       try {
         const settled = await this.#attempt(pushes, acks, body);
