@@ -74,10 +74,14 @@ begin
       select p.id
         from unnest(v_page) as on_page (id)
         join queen.partitions p on p.id = on_page.id
-       cross join lateral (select s.created_at from queen.segments s
+       cross join lateral (select s.created_at, s.first_offset + s.count as end_offset from queen.segments s
                             where s.partition_id = p.id and s.first_offset >= p.start_offset
                             order by s.first_offset limit 1) s
-       where p.start_offset < p.next_offset and s.created_at < greatest(v_old_at, v_expired_at, v_done_at)
+       where p.start_offset < p.next_offset
+         and (s.created_at < greatest(v_old_at, v_expired_at)
+              or s.created_at < v_done_at
+                 and not exists (select 1 from queen.partition_consumers c      -- spares most lanes the lock
+                                  where c.partition_id = p.id and c.committed < s.end_offset))
        order by p.id
     loop
       t := queen.trim_lane(l.id, v_old_at, v_expired_at, v_done_at, v_left);
