@@ -22,6 +22,8 @@ const WHAT_TO_DO = {
   BODY_TOO_LARGE: "Send fewer messages per request, or raise `QUEEN_MAX_BODY_BYTES`.",
   MAINTENANCE:
     "Push maintenance is on: wait as long as `Retry-After` says and try again; operators switch it off when they are done.",
+  QUEUE_FULL:
+    "Wait as long as `Retry-After` says and try again; if it stays, add consumers or raise the queue's `maxSize`.",
   OVERLOADED: "Wait as long as `Retry-After` says and try again; if it stays, send less or add capacity.",
   ENCRYPTION_KEY_MISSING:
     "Give this broker the key that the sentence names, see [encryption.md](encryption.md); until then another " +

@@ -65,6 +65,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   transacting: ["pushing", "settling", "lanes", "batching", "operations", "postgres"],
   control: ["lanes", "metering", "operations", "postgres"],
   cluster: ["postgres"],
+  sweeping: ["postgres"],
   http: ["pushing", "popping", "settling", "transacting", "control", "lanes", "metering", "operations"],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };

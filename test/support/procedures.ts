@@ -125,6 +125,7 @@ export interface Ask {
   readonly autoAck?: boolean;
   readonly delaySeconds?: number;
   readonly windowSeconds?: number;
+  readonly ttlSeconds?: number;
   readonly retryLimit?: number;
   readonly have?: readonly [number, number];
 }
@@ -144,7 +145,7 @@ export interface Answer {
 /** One answer per ask, in their order. */
 export async function take(client: pg.Client, asks: readonly Ask[]): Promise<Answer[]> {
   const { rows } = await client.query(
-    "select * from queen.take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    "select * from queen.take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
     [
       asks.map((ask, index) => ask.pop ?? index),
       asks.map((ask) => ask.budget ?? 100),
@@ -155,6 +156,7 @@ export async function take(client: pg.Client, asks: readonly Ask[]): Promise<Ans
       asks.map((ask) => ask.autoAck ?? false),
       asks.map((ask) => ask.delaySeconds ?? 0),
       asks.map((ask) => ask.windowSeconds ?? 0),
+      asks.map((ask) => ask.ttlSeconds ?? 0),
       asks.map((ask) => ask.retryLimit ?? 3),
       asks.map((ask) => ask.have?.[0] ?? 0),
       asks.map((ask) => ask.have?.[1] ?? 0),

@@ -560,7 +560,7 @@ describe("a wildcard pop over 100,000 partitions", () => {
         const before = await settledRows(database);
         const broker = await startBrokerProcess({
           databaseUrl: database.url,
-          env: { NUM_WORKERS: "1", ...NEVER_LOOKS },
+          env: { NUM_WORKERS: "1", ...NEVER_LOOKS, PARTITION_CLEANUP_DAYS: "0" },
         });
         const client = new HttpClient(broker.url);
         try {

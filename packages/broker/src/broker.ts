@@ -20,6 +20,7 @@ import { Messages } from "./control/messages.ts";
 import { Pausing } from "./control/pausing.ts";
 import { Queues } from "./control/queues.ts";
 import { NO_SPOOL } from "./control/spool-figures.ts";
+import { Sweeps } from "./control/sweeps.ts";
 import { Traces } from "./control/traces.ts";
 import { Admin } from "./http/admin.ts";
 import { AnalyticsRoutes } from "./http/analytics.ts";
@@ -36,6 +37,7 @@ import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
 import { SharedState } from "./http/shared-state.ts";
 import { StatusRoutes } from "./http/status.ts";
+import { SweepRoutes } from "./http/sweeps.ts";
 import { TracedDataPlane } from "./http/traced-data-plane.ts";
 import { TraceRoutes } from "./http/traces.ts";
 import { Directory } from "./lanes/directory.ts";
@@ -60,11 +62,14 @@ import { Session, type SessionOptions } from "./postgres/session.ts";
 import { Slots } from "./postgres/slots.ts";
 import * as statements from "./postgres/statements.ts";
 import { appendKind } from "./pushing/append-kind.ts";
+import { Capacity } from "./pushing/capacity.ts";
 import { Pusher } from "./pushing/pusher.ts";
 import { Delivered, DeliveredLeases } from "./settling/delivered.ts";
 import { Renewer, renewKind } from "./settling/renewer.ts";
 import { settleKind } from "./settling/settle-kind.ts";
 import { Settler } from "./settling/settler.ts";
+import { sweepsOf } from "./sweeping/sweep.ts";
+import { Sweeper } from "./sweeping/sweeper.ts";
 import type { Log } from "./telemetry.ts";
 import type { Tracing } from "./tracing.ts";
 import { Transactor, transactKind } from "./transacting/transactor.ts";
@@ -352,6 +357,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     busyPauseMs: config.busyPartitionRetryMs,
     patienceMs: LANE_PATIENCE_MS,
   });
+  const capacity = new Capacity({ directory, use, now });
   const transactor = new Transactor({
     directory,
     windows,
@@ -359,6 +365,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     settler,
     transactions,
     keyring,
+    admit: (items) => capacity.admit(items),
     now,
     patienceMs: LANE_PATIENCE_MS,
   });
@@ -396,6 +403,15 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const figures = new Figures(use, now);
   const queues = new Queues({ use, directory, changed: (ids) => hints.queuesChanged(ids) });
 
+  const sweeper = new Sweeper({
+    sweeps: sweepsOf(config),
+    use,
+    worker: `${hostname()}/${process.pid}/${workerIndex}`,
+    now,
+    random: Math.random,
+    log,
+  });
+
   const batchers = {
     push: appends,
     pop: takes,
@@ -410,6 +426,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     renewer,
     transactor,
     keyring,
+    admit: (items) => capacity.admit(items),
     delivered: (taken, token) => {
       for (const each of taken) leases.add(deliveredOf(each, token));
     },
@@ -581,6 +598,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         shared: sharedState,
         status: new StatusRoutes({ analytics, readTimestamp, clockMs }),
         analytics: new AnalyticsRoutes({ analytics, readTimestamp, clockMs }),
+        sweeps: new SweepRoutes({ sweeps: new Sweeps(use), readTimestamp, clockMs }),
       },
       {
         popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
@@ -604,15 +622,18 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       hints.start();
       minutes.start();
       if (config.busEnabled) bus.start();
+      sweeper.start();
     },
     answer: (question) => brokerMetrics.answer(question),
     stop: async () => {
       const stoppingAtMs = now();
       hints.stop();
+      const swept = sweeper.stop();
       const served = server.stop(config.shutdownTimeoutMs);
       const popped = popper.stop();
       await served;
       await popped;
+      await swept;
       while (givingBack.size > 0) await Promise.all(givingBack);
       const leftMs = config.shutdownTimeoutMs - (now() - stoppingAtMs);
       const traced = tracing?.stop(Math.min(Math.max(leftMs, SPANS_MS_MIN), SPANS_MS_MAX));

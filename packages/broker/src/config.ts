@@ -91,6 +91,7 @@ const GROUPS = [
   "Security",
   "Traces",
   "Metrics",
+  "Maintenance",
 ] as const;
 type Group = (typeof GROUPS)[number];
 
@@ -281,6 +282,31 @@ const VARIABLES = [
   { name: "QUEEN_METRICS_LABELS_MAX", field: "metricsLabelsMax", group: "Metrics", kind: "integer",
     default: 200, min: 1, max: 10_000,
     meaning: "Queues, and consumer groups, that /metrics/prometheus names; the others are summed up under `other`." },
+  { name: "RETENTION_INTERVAL", field: "retentionIntervalMs", group: "Maintenance", kind: "integer",
+    default: 300_000, min: 100, max: 86_400_000,
+    meaning: "Pause between two sweeps of one kind that remove old messages, idle partitions and old metrics, "
+      + "in milliseconds; of all workers and brokers one sweeps." },
+  { name: "RETENTION_BATCH_SIZE", field: "retentionBatchSize", group: "Maintenance", kind: "integer",
+    default: 1000, min: 1, max: 100_000,
+    meaning: "Segments, partitions or rows that one transaction of these sweeps removes at most." },
+  { name: "PARTITION_CLEANUP_DAYS", field: "partitionCleanupDays", group: "Maintenance", kind: "integer",
+    default: 30, min: 0, max: 36_500,
+    meaning: "A partition without messages in which nothing happened for so many days is deleted, "
+      + "except Default; 0 deletes none." },
+  { name: "METRICS_RETENTION_DAYS", field: "metricsRetentionDays", group: "Maintenance", kind: "integer",
+    default: 90, min: 1, max: 36_500,
+    meaning: "Days for which metrics and the history of retention are kept." },
+  { name: "EVICTION_INTERVAL", field: "evictionIntervalMs", group: "Maintenance", kind: "integer",
+    default: 60_000, min: 100, max: 86_400_000,
+    meaning: "Pause between two sweeps for messages that waited longer than maxWaitTimeSeconds, "
+      + "in milliseconds." },
+  { name: "EVICTION_BATCH_SIZE", field: "evictionBatchSize", group: "Maintenance", kind: "integer",
+    default: 1000, min: 1, max: 100_000,
+    meaning: "Messages that one transaction of that sweep moves to the dead letters at most." },
+  { name: "QUEEN_LEASE_SWEEP_INTERVAL_MS", field: "leaseSweepIntervalMs", group: "Maintenance",
+    kind: "integer", default: 10_000, min: 100, max: 3_600_000,
+    meaning: "Pause between two sweeps for leases that ran out, in milliseconds; a lease that ran out less "
+      + "than that ago is left to its late consumer, unless another pop wants its partition." },
 ] as const satisfies readonly Row[];
 
 type TableRow = (typeof VARIABLES)[number];
@@ -350,24 +376,17 @@ const WITHOUT_EFFECT: readonly { readonly names: readonly string[]; readonly rea
     reason: "LIBQUEEN_INFLIGHT_DEADLINE_MS finds a connection that no longer answers",
   },
   {
-    names: [
-      "RETENTION_INTERVAL",
-      "RETENTION_BATCH_SIZE",
-      "PARTITION_CLEANUP_DAYS",
-      "EVICTION_INTERVAL",
-      "EVICTION_BATCH_SIZE",
-      "STATS_INTERVAL_MS",
-      "STATS_RECONCILE_INTERVAL_MS",
-    ],
-    reason: "the pace of maintenance is not configurable in this version",
+    names: ["STATS_INTERVAL_MS", "STATS_RECONCILE_INTERVAL_MS"],
+    reason: "figures come from offsets when they are asked for, so there is nothing to count again",
   },
   {
     names: ["PARTITION_LOOKUP_RECONCILE_INTERVAL_MS", "PARTITION_LOOKUP_RECONCILE_LOOKBACK_SECONDS"],
     reason: "a push is visible to every pop as soon as it is answered, so there is nothing to reconcile",
   },
   {
-    names: ["WORKER_ID", "METRICS_RETENTION_DAYS", "STATS_HISTORY_RETENTION_DAYS"],
-    reason: "a worker is named by its host and its number, and this version trims no metrics",
+    names: ["WORKER_ID", "STATS_HISTORY_RETENTION_DAYS"],
+    reason:
+      "a worker is named by its host and its number; METRICS_RETENTION_DAYS says how long figures are kept",
   },
   {
     names: ["FILE_BUFFER_*"],

@@ -8,6 +8,7 @@ export const ERRORS = {
   CONFLICT: { status: 409, retryable: false },
   BODY_TOO_LARGE: { status: 413, retryable: false },
   MAINTENANCE: { status: 503, retryable: true },
+  QUEUE_FULL: { status: 429, retryable: true },
   OVERLOADED: { status: 503, retryable: true },
   ENCRYPTION_KEY_MISSING: { status: 503, retryable: true },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true },

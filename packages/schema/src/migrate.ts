@@ -41,6 +41,7 @@ export function procedures(): SqlFile[] {
     "sql_pauses",
     "two_digits",
     "utc_seconds",
+    "bury_range",
   ];
   const place = (file: SqlFile): number => {
     const index = first.indexOf(file.name.slice("procedures/".length, -".sql".length));

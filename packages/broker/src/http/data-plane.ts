@@ -7,7 +7,7 @@ import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
 import { popAnswer, type TakenLane, traceparentsIn, unreadableError } from "../operations/pop-answer.ts";
-import { parsePushBody } from "../operations/push-body.ts";
+import { type PushItem, parsePushBody } from "../operations/push-body.ts";
 import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
 import { readTraceparent } from "../operations/traceparent.ts";
@@ -30,6 +30,8 @@ export interface DataPlaneOptions {
   readonly renewer: Renewer;
   readonly transactor: Transactor;
   readonly keyring: Keyring;
+  /** Rejects where a queue is full; undefined: none has a limit. */
+  readonly admit: (items: readonly PushItem[]) => Promise<void> | undefined;
   /** A pop's messages are on their way to a client, under a lease. */
   readonly delivered: (taken: readonly Taken[], token: number) => void;
   readonly giveBack: (taken: readonly Taken[], token: number) => void;
@@ -117,6 +119,8 @@ export class DataPlane {
     if (this.#options.modes().push) {
       throw new BrokerError("MAINTENANCE", "Push maintenance is on: nothing was stored. Try again later.");
     }
+    const admitted = this.#options.admit(items);
+    if (admitted) await admitted;
     const pushed = await pusher.push(items, span);
     statistics.push.answered(items.length, now() - startedAtMs);
     this.#options.meter.pushed(pushed);

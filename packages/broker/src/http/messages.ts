@@ -20,6 +20,7 @@ import type {
 import { type Keyring, readHeader } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
+import { showQueueOptions } from "../operations/queue-options.ts";
 import { transactionIdJson } from "../operations/segment.ts";
 import { isoMicroseconds, isoMilliseconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
@@ -308,13 +309,8 @@ function showMessage({ partition, offset }: Place, message: MessageRow, keyring:
   });
   const { header, payload, isEncrypted, payloadError } = keyring.show(message.fragment);
   const name = queue.name as string;
-  const config = {
-    leaseTime: queue.lease_time,
-    retryLimit: queue.retry_limit,
-    retryDelay: queue.retry_delay,
-    ttl: queue.ttl,
-    priority: queue.priority,
-  };
+  const { leaseTime, retryLimit, retryDelay, ttl, priority } = showQueueOptions(queue);
+  const config = { leaseTime, retryLimit, retryDelay, ttl, priority };
   const mode = {
     hasQueueMode: queueMode !== undefined,
     busGroupsCount: named.length,

@@ -25,9 +25,11 @@ import { resourceRoutes } from "./routes/resources.ts";
 import { sharedStateRoutes } from "./routes/shared-state.ts";
 import { stateRoutes } from "./routes/state.ts";
 import { statusRoutes } from "./routes/status.ts";
+import { sweepRoutes } from "./routes/sweeps.ts";
 import { traceRoutes } from "./routes/traces.ts";
 import type { SharedState } from "./shared-state.ts";
 import type { StatusRoutes } from "./status.ts";
+import type { SweepRoutes } from "./sweeps.ts";
 import type { TraceRoutes } from "./traces.ts";
 
 /** Who answers what. */
@@ -45,6 +47,7 @@ export interface Handlers {
   readonly shared: SharedState;
   readonly status: StatusRoutes;
   readonly analytics: AnalyticsRoutes;
+  readonly sweeps: SweepRoutes;
 }
 
 export interface RouteOptions {
@@ -68,6 +71,7 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
     ...sharedStateRoutes(handlers.shared),
     ...statusRoutes(handlers.status),
     ...analyticsRoutes(handlers.analytics),
+    ...sweepRoutes(handlers.sweeps),
     ...stateRoutes(handlers.admin),
     ...documentationRoutes(() => {
       documentation ??= new Documentation(all, version);

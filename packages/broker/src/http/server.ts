@@ -253,7 +253,7 @@ export class HttpServer {
         ? "The broker failed to handle the request; its log has the reason beside this answer's X-Request-Id."
         : known.message;
     const headers: Record<string, string> = {};
-    if (status === 503) headers["Retry-After"] = RETRY_AFTER_S;
+    if (status === 503 || status === 429) headers["Retry-After"] = RETRY_AFTER_S;
     if (error instanceof MethodNotAllowed) headers.Allow = error.allowed.join(", ");
     return { status, body: JSON.stringify({ error: message, code }), isText: true, headers };
   }

@@ -33,6 +33,7 @@ export class Directory {
   readonly #lanes = new Map<number, Lane>();
   readonly #queueGoneListeners: ((queue: Queue) => void)[] = [];
   readonly #queueReadListeners: ((queue: Queue) => void)[] = [];
+  readonly #laneGoneListeners: ((lane: Lane) => void)[] = [];
   readonly #promises = new Map<string, Promise<Lane | undefined>>();
   readonly #changed = new Set<number>();
   #reading: Promise<unknown> = Promise.resolve();
@@ -80,6 +81,11 @@ export class Directory {
   /** The listener hears of queues whose options and pauses were read again. */
   onQueueRead(listener: (queue: Queue) => void): void {
     this.#queueReadListeners.push(listener);
+  }
+
+  /** The listener hears of partitions that were deleted, or deleted and made again under the same name. */
+  onLaneGone(listener: (lane: Lane) => void): void {
+    this.#laneGoneListeners.push(listener);
   }
 
   /**
@@ -236,6 +242,7 @@ export class Directory {
     lane.gone = true;
     this.#lanes.delete(lane.id);
     if (lane.queue.lanes.get(lane.name) === lane) lane.queue.lanes.delete(lane.name);
+    for (const listener of this.#laneGoneListeners) listener(lane);
   }
 
   #forgetQueue(queue: Queue): void {

@@ -17,6 +17,10 @@ export interface QueueOptions {
   readonly windowSeconds: number;
   /** Payloads are encrypted before they are stored. */
   readonly isEncrypted: boolean;
+  /** 0: messages do not expire. */
+  readonly ttlSeconds: number;
+  /** 0: any number of messages. */
+  readonly sizeMax: number;
   readonly dedup: WindowLimits;
 }
 
@@ -35,6 +39,8 @@ export function queueOptions(row: Readonly<Record<string, unknown>>): QueueOptio
     delaySeconds: row.delayed_processing as number,
     windowSeconds: row.window_buffer as number,
     isEncrypted: row.encryption_enabled as boolean,
+    ttlSeconds: (row.ttl as number | null) ?? 0,
+    sizeMax: row.max_queue_size as number,
     dedup: {
       windowUs: (row.dedup_window_seconds as number) * 1_000_000,
       messagesMin: row.dedup_messages_min as number,

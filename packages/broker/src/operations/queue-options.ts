@@ -5,6 +5,8 @@ interface Option {
   readonly column: string;
   readonly kind: "integer" | "boolean";
   readonly max?: number;
+  /** What clients are shown while nobody has said anything. */
+  readonly unsaid?: number;
 }
 
 const YEARS_IN_SECONDS = 100 * 366 * 86_400;
@@ -20,7 +22,7 @@ export const QUEUE_OPTIONS: Readonly<Record<string, Option>> = {
   retryLimit: { column: "retry_limit", kind: "integer", max: 1_000_000 },
   retryDelay: { column: "retry_delay", kind: "integer", max: 86_400_000 },
   maxSize: { column: "max_queue_size", kind: "integer" },
-  ttl: seconds("ttl"),
+  ttl: { ...seconds("ttl"), unsaid: 3600 },
   deadLetterQueue: { column: "dead_letter_queue", kind: "boolean" },
   dlqAfterMaxRetries: { column: "dlq_after_max_retries", kind: "boolean" },
   delayedProcessing: seconds("delayed_processing"),
@@ -79,9 +81,9 @@ function check(name: string, option: Option, value: unknown): number | boolean {
 /** All options of a queue's row, with the types that clients compare. */
 export function showQueueOptions(row: Readonly<Record<string, unknown>>): Record<string, number | boolean> {
   return Object.fromEntries(
-    Object.entries(QUEUE_OPTIONS).map(([name, { column, kind }]) => [
+    Object.entries(QUEUE_OPTIONS).map(([name, { column, kind, unsaid }]) => [
       name,
-      kind === "boolean" ? row[column] === true : (row[column] as number),
+      kind === "boolean" ? row[column] === true : ((row[column] ?? unsaid) as number),
     ]),
   );
 }

@@ -83,6 +83,7 @@ export class Popper {
     });
     options.directory.onQueueGone((queue) => this.#queueGone(queue));
     options.directory.onQueueRead((queue) => this.#queueRead(queue));
+    options.directory.onLaneGone((lane) => this.#laneGone(lane));
   }
 
   get liveCount(): number {
@@ -313,6 +314,17 @@ export class Popper {
           this.#ready(groupLane, true);
         }
       });
+    }
+  }
+
+  /** Pops that are parked for this very lane wait for the next one with its name. */
+  #laneGone(lane: Lane): void {
+    for (const group of this.#groups.get(lane.queue.name)?.values() ?? []) {
+      const named = group.lanes.get(lane.id)?.named;
+      for (const pop of named?.filter((each) => each.state === "PARKED") ?? []) {
+        named!.splice(named!.indexOf(pop), 1);
+        this.#waitForPartition(pop);
+      }
     }
   }
 

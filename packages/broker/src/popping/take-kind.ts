@@ -56,6 +56,7 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
         lanes.map(({ operation }) => operation.pop.request.autoAck),
         options.map((queue) => queue.delaySeconds),
         options.map((queue) => queue.windowSeconds),
+        options.map((queue) => queue.ttlSeconds),
         options.map((queue) => queue.retryLimit),
         held.map(startOf),
         held.map(endOf),

@@ -51,6 +51,7 @@ const BY_SQLSTATE: Readonly<Record<string, ErrorCode>> = {
   QN400: "VALIDATION_FAILED",
   QN404: "NOT_FOUND",
   QN409: "CONFLICT",
+  QN429: "QUEUE_FULL",
   "25006": "DATABASE_UNAVAILABLE", // read_only_sql_transaction: this server is no longer the primary
   "40001": "DATABASE_UNAVAILABLE", // serialization_failure
   "40P01": "DATABASE_UNAVAILABLE", // deadlock_detected

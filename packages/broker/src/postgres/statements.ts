@@ -12,4 +12,5 @@ export * from "./statements/metrics.ts";
 export * from "./statements/pauses.ts";
 export * from "./statements/queues.ts";
 export * from "./statements/server.ts";
+export * from "./statements/sweeps.ts";
 export * from "./statements/traces.ts";

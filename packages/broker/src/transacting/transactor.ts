@@ -66,6 +66,8 @@ export interface TransactorOptions {
   readonly settler: Settler;
   readonly transactions: Batcher<TransactOperation, TransactResult>;
   readonly keyring: Keyring;
+  /** Rejects where a queue is full; undefined: none has a limit. */
+  readonly admit: (items: readonly PushItem[]) => Promise<void> | undefined;
   readonly now: () => number;
   readonly patienceMs: number;
 }
@@ -125,6 +127,7 @@ export class Transactor {
     }
     const acks = await this.#locate(body);
     if (span) describe(span, pushes, acks);
+    await this.#options.admit(pushes.map((push) => push.item));
     for (let attempt = 1; ; attempt++) {
       try {
         const settled = await this.#attempt(pushes, acks, body, span);

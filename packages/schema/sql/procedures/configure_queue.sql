@@ -24,7 +24,7 @@ begin
   end if;
   -- What a new row of the table would have is what an option that is not named returns to.
   v_defaults := jsonb_build_object(
-    'priority', 0, 'lease_time', 300, 'retry_limit', 3, 'retry_delay', 1000, 'max_queue_size', 0, 'ttl', 3600,
+    'priority', 0, 'lease_time', 300, 'retry_limit', 3, 'retry_delay', 1000, 'max_queue_size', 0, 'ttl', null,
     'dead_letter_queue', null, 'dlq_after_max_retries', null, 'delayed_processing', 0, 'window_buffer', 0,
     'retention_seconds', 0, 'completed_retention_seconds', 0, 'retention_enabled', false,
     'encryption_enabled', false, 'max_wait_time_seconds', 0, 'dedup_window_seconds', 3600,

@@ -5,10 +5,14 @@
 --      leased_until, lease_expires_at   of a lease that has not run out; null: none
 create or replace function queen.lane_groups(p_partition int8)
 returns table (group_id int4, name text, finished int8multirange, leased_until int8, lease_expires_at timestamptz)
-language sql stable
+language plpgsql stable
 set search_path = queen, pg_temp
+set plan_cache_mode = force_generic_plan
 set jit = off
-begin atomic
+as $$
+#variable_conflict use_column
+begin
+  return query
   select g.id, g.name,
          int8multirange(int8range(0, case
            when c.partition_id is not null then c.committed
@@ -22,4 +26,5 @@ begin atomic
     join queen.consumer_groups g on g.queue_id = p.queue_id
     left join queen.partition_consumers c on c.partition_id = p.id and c.group_id = g.id
    where p.id = p_partition;
-end;
+end
+$$;

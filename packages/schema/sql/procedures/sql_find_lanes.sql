@@ -67,6 +67,7 @@ begin
          and (c.partition_id is not null or g.subscription_from is null or p.last_at >= g.subscription_from)
          and (c.lease_token is null or c.lease_expires_at <= v_now)
          and (c.not_before is null or c.not_before <= v_now)
+         and (coalesce(q.ttl, 0) = 0 or p.last_at >= v_now - q.ttl * interval '1 second')
          and (q.window_buffer = 0 or p.last_at <= v_now - q.window_buffer * interval '1 second')
          and (q.delayed_processing = 0
               or v_now - q.delayed_processing * interval '1 second' >= (

@@ -7,7 +7,8 @@
 --
 -- Locks: names of new queues and partitions, then the partitions' rows by id, waiting, until the caller's
 -- transaction ends. Under these locks the keys are compared with everything in the dedup window, so
--- duplicates are exact, also against a push that was under way elsewhere.
+-- duplicates are exact, also against a push that was under way elsewhere. Raises QN429 where a queue has
+-- maxSize unfinished messages or more.
 create or replace function queen.sql_push(p_items jsonb, p_paths text[], p_missing text)
 returns table (item int4, is_new bool, queue text, transaction_id text, trace_id text, partition_id int8,
                message_offset int8)
@@ -36,6 +37,7 @@ declare
   v_next      int8[];
   v_window    int8[];                        -- the dedup window's lowest offset
   v_encrypted text;
+  v_full      text;
   v_suspects  int4[];
   v_appended  int4[] := '{}';                -- the lanes that get messages
   v_counts    int4[] := '{}';
@@ -96,6 +98,14 @@ begin
   if v_encrypted is not null then
     raise exception 'queue %: messages of this queue are encrypted, push them through a broker', v_encrypted
       using errcode = 'QN400';
+  end if;
+  select format('queue %s has maxSize (%s) unfinished messages or more, push again when consumers are further',
+                q.name, q.max_queue_size) into v_full
+    from queen.queues q
+   where q.name = any (v_queues) and q.max_queue_size > 0 and queen.queue_depth(q.id) >= q.max_queue_size
+   order by q.name limit 1;
+  if v_full is not null then
+    raise exception '%', v_full using errcode = 'QN429';
   end if;
 
   v_offset := array_fill(null::int8, array[v_items]);

@@ -46,6 +46,7 @@ begin
                array_fill(coalesce(p_lease_s, nullif(v_queue.lease_time, 0), 60), array[v_count]),
                array_fill(p_auto_ack, array[v_count]), array_fill(v_queue.delayed_processing, array[v_count]),
                array_fill(v_queue.window_buffer, array[v_count]),
+               array_fill(coalesce(v_queue.ttl, 0), array[v_count]),
                array_fill(queen.sql_retry_limit(v_queue), array[v_count]),
                array_fill(0::int8, array[v_count]), array_fill(v_everything, array[v_count])) t
     loop

@@ -7,7 +7,7 @@
 --        p_token        the new lease's token
 --        p_lease_s      its length
 --        p_auto_ack     finish at delivery, no lease
---        p_delay_s, p_window_s   the queue's delayedProcessing and windowBuffer
+--        p_delay_s, p_window_s, p_ttl_s   the queue's delayedProcessing, windowBuffer and ttl (0: none)
 --        p_retry_limit  -1: unlimited
 --        p_have_from, p_have_to  offsets whose segments the caller holds already
 -- out  lane           index from 0
@@ -24,10 +24,10 @@
 --
 -- Locks: cursor rows, never waiting. What is delivered is what is leased: the range is fixed under the
 -- cursor's lock, below the next_offset of the same snapshot. A cursor below the start of the log moves to
--- what is left of it.
+-- what is left of it, and one below what is older than p_ttl_s moves past it.
 create or replace function queen.take(
   p_pop int4[], p_budget int4[], p_partition int8[], p_group int4[], p_token int8[], p_lease_s int4[],
-  p_auto_ack bool[], p_delay_s int4[], p_window_s int4[], p_retry_limit int4[],
+  p_auto_ack bool[], p_delay_s int4[], p_window_s int4[], p_ttl_s int4[], p_retry_limit int4[],
   p_have_from int8[], p_have_to int8[])
 returns table (
   lane int4, status int2, from_offset int8, to_offset int8, next_offset int8, expires_at timestamptz, due_ms int8,
@@ -62,6 +62,7 @@ declare
   v_want     int4;
   v_attempts int4;
   v_failures jsonb;
+  v_floor    int8;
   v_due_at   timestamptz;
   v_due_ms   int8;
   v_old      timestamptz;
@@ -69,12 +70,12 @@ declare
   r record;
 begin
   for r in
-    select l.lane::int4 as lane, l.pop, l.budget, l.auto_ack, l.delay_s, l.window_s, l.retry_limit,
+    select l.lane::int4 as lane, l.pop, l.budget, l.auto_ack, l.delay_s, l.ttl_s, l.retry_limit,
            c.partition_id, c.group_id, c.committed, c.acked, c.lease_token, c.lease_until, c.failures,
            p.next_offset, p.start_offset, p.last_at
-      from unnest(p_pop, p_budget, p_partition, p_group, p_auto_ack, p_delay_s, p_window_s, p_retry_limit)
+      from unnest(p_pop, p_budget, p_partition, p_group, p_auto_ack, p_delay_s, p_window_s, p_ttl_s, p_retry_limit)
            with ordinality
-           as l (pop, budget, partition_id, group_id, auto_ack, delay_s, window_s, retry_limit, lane)
+           as l (pop, budget, partition_id, group_id, auto_ack, delay_s, window_s, ttl_s, retry_limit, lane)
       join queen.partition_consumers c on c.partition_id = l.partition_id and c.group_id = l.group_id
       join queen.partitions p on p.id = l.partition_id
      where (c.lease_token is null or c.lease_expires_at <= v_now)
@@ -96,11 +97,26 @@ begin
 
     v_lo := r.committed;
     v_done := r.acked;
-    if r.start_offset > r.committed then
-      v_done := int8multirange(int8range(0, r.start_offset)) + coalesce(r.acked, '{}');
+    v_failures := r.failures;
+    v_floor := r.start_offset;
+    if r.ttl_s > 0 then
+      v_old := v_now - r.ttl_s * interval '1 second';
+      if v_old > (select s.created_at from queen.segments s
+                   where s.partition_id = r.partition_id and s.first_offset <= greatest(v_lo, v_floor)
+                   order by s.first_offset desc limit 1) then
+        v_floor := greatest(v_floor, queen.offset_at(r.partition_id, v_old));
+      end if;
+    end if;
+    if v_floor > r.committed then
+      v_done := int8multirange(int8range(0, v_floor)) + coalesce(r.acked, '{}');
       select upper(f) into v_lo from unnest(v_done) as f limit 1;
       v_done := nullif(v_done - int8multirange(int8range(null, v_lo)), '{}');
-      update queen.partition_consumers c set committed = v_lo, acked = v_done
+      v_failures := queen.unfinished_failures(r.failures, v_lo, v_done);
+      update queen.partition_consumers c
+         set committed = v_lo, acked = v_done, failures = v_failures,
+             lease_token = case when v_lo >= r.lease_until then null else c.lease_token end,
+             lease_expires_at = case when v_lo >= r.lease_until then null else c.lease_expires_at end,
+             lease_until = case when v_lo >= r.lease_until then null else c.lease_until end
        where c.partition_id = r.partition_id and c.group_id = r.group_id;
       if v_lo >= r.next_offset then
         v_status[r.lane] := 3;
@@ -109,7 +125,6 @@ begin
     end if;
 
     v_want := v_left;
-    v_failures := r.failures;
     v_ran_out := r.lease_token is not null and v_lo < r.lease_until;
     if v_ran_out or v_failures is not null then
       if v_ran_out then                       -- a lease that ran out is an attempt of its first message

@@ -13,6 +13,14 @@ export const configureQueue: Statement<ConfigureRow> = {
   read: (row) => ({ queue: JSON.parse(row.text(0)) as Record<string, unknown>, partitionId: row.int8(1) }),
 };
 
+/** Messages that a queue's slowest group has not finished; without groups, messages that are stored. In order. */
+export const queueDepths: Statement<number> = {
+  name: "queen_queue_depths",
+  text: "select queen.queue_depth(q.id) from unnest($1) with ordinality as q (id, place) order by q.place",
+  parameters: ["int8[]"],
+  read: (row) => row.int8(0),
+};
+
 export const deleteQueue: Statement<boolean> = {
   name: "queen_delete_queue",
   text: "with gone as (delete from queen.queues where name = $1 returning 1) select exists (select 1 from gone)",
