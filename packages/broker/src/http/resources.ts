@@ -10,6 +10,7 @@ import type {
   QueueFiguresRow,
 } from "../control/figures.ts";
 import { checkName } from "../operations/names.ts";
+import { showQueueOptions } from "../operations/queue-options.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
 import type { Answer, Request } from "./route.ts";
@@ -89,20 +90,15 @@ export class ResourceRoutes {
   async statusQueue(request: Request, query: LanesQuery): Promise<Answer> {
     const { row, figures, lanes, pagination, headers } = await this.#queue(request, query);
     const totals = counts(figures);
+    const options = showQueueOptions(row);
+    const { leaseTime, retryLimit, retryDelay, ttl, maxSize, deadLetterQueue, priority } = options;
     return json(
       200,
       {
         queue: {
           ...identity(figures),
-          priority: row.priority,
-          config: {
-            leaseTime: row.lease_time,
-            retryLimit: row.retry_limit,
-            retryDelay: row.retry_delay,
-            ttl: row.ttl,
-            maxQueueSize: row.max_queue_size,
-            deadLetterQueue: row.dead_letter_queue === true,
-          },
+          priority,
+          config: { leaseTime, retryLimit, retryDelay, ttl, maxQueueSize: maxSize, deadLetterQueue },
         },
         partitions: lanes.map((lane) => ({
           ...laneIdentity(lane),
