@@ -15,6 +15,9 @@ import { configurationPage } from "../packages/broker/dist/src/config.js";
 const WHAT_TO_DO = {
   VALIDATION_FAILED: "Correct the request; the sentence names the item and the field.",
   INVALID_JSON: "Send a body that is valid JSON in UTF-8.",
+  UNAUTHENTICATED:
+    "Send a valid token or API key as `Authorization: Bearer …`; the sentence says what is wrong.",
+  FORBIDDEN: "Use a credential whose role and queue patterns allow it; see docs/security.md.",
   NOT_FOUND: "Check the path and the names in it; what it names does not exist.",
   METHOD_NOT_ALLOWED: "Use a method that the path has; the header `Allow` lists them.",
   REQUEST_TIMEOUT: "Send the request again, whole and without long pauses.",
@@ -23,6 +26,8 @@ const WHAT_TO_DO = {
   OVERLOADED: "Wait as long as `Retry-After` says and try again; if it stays, send less or add capacity.",
   DATABASE_UNAVAILABLE:
     "Wait as long as `Retry-After` says and try again; a push with transaction ids is safe to repeat.",
+  IDENTITY_PROVIDER_UNAVAILABLE:
+    "Wait as long as `Retry-After` says and try again; the broker cannot fetch the keys that verify tokens.",
   SHUTTING_DOWN: "Try again at once on another broker, or on this one when it is back.",
   INTERNAL: "Report it with the broker's log lines of that moment; it is a fault of the broker.",
 };

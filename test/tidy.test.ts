@@ -62,9 +62,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   popping: ["lanes", "batching", "operations", "postgres"],
   settling: ["lanes", "batching", "operations", "postgres"],
   transacting: ["pushing", "settling", "lanes", "batching", "operations", "postgres"],
-  control: ["lanes", "operations", "postgres"],
+  access: [],
+  control: ["access", "lanes", "operations", "postgres"],
   cluster: ["postgres"],
-  http: ["pushing", "popping", "settling", "transacting", "control", "lanes", "operations"],
+  http: ["access", "pushing", "popping", "settling", "transacting", "control", "lanes", "operations"],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };
 const FOR_ANYBODY = ["config.ts", "telemetry.ts"];

@@ -14,6 +14,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** What a default may depend on: the machine, and the rows above its own. */
 interface Known {
   readonly cores: number;
+  readonly tokensEnabled: boolean;
+  readonly keysEnabled: boolean;
+  readonly adminKey: string | undefined;
   readonly workerCount: number;
   readonly statementTimeoutMs: number;
 }
@@ -44,7 +47,10 @@ interface BooleanRow extends Described {
 interface TextRow extends Described {
   readonly field: string;
   readonly kind: "text";
-  readonly default: string | { readonly unset: string };
+  readonly default:
+    | string
+    | { readonly unset: string }
+    | { readonly of: (known: Known) => string; readonly text: string };
 }
 
 interface OneOfRow extends Described {
@@ -71,7 +77,16 @@ interface DescribedOnlyRow extends Described {
 type FieldRow = IntegerRow | BooleanRow | TextRow | OneOfRow | SecretRow;
 type Row = FieldRow | DescribedOnlyRow;
 
-const GROUPS = ["Listening", "Process", "Database", "Connections", "Batching", "Popping", "Memory"] as const;
+const GROUPS = [
+  "Listening",
+  "Access",
+  "Process",
+  "Database",
+  "Connections",
+  "Batching",
+  "Popping",
+  "Memory",
+] as const;
 type Group = (typeof GROUPS)[number];
 
 // PostgreSQL accepts 100 connections unless told otherwise: two brokers and a few tools fit.
@@ -83,16 +98,74 @@ const BUS_CONNECTIONS_PER_WORKER = 1;
 const SECONDARY_CONNECTIONS_PER_WORKER = 2;
 const SLOTS_PER_WORKER = 10;
 const SLOTS_PER_WORKER_MIN = 4;
+const ADMIN_KEY_LENGTH_MIN = 32;
 
 // biome-ignore format: one row is one thing to read
 const VARIABLES = [
   { name: "PORT", field: "port", group: "Listening", kind: "integer", default: 6632, min: 0, max: 65_535,
     meaning: "HTTP port; 0 takes any free one." },
-  { name: "HOST", field: "host", group: "Listening", kind: "text", default: "0.0.0.0",
-    meaning: "Address to listen on." },
   { name: "QUEEN_MAX_BODY_BYTES", field: "bodyBytesMax", group: "Listening", kind: "integer",
     default: 64 * 1024 ** 2, min: 1024, max: 1024 ** 3,
     meaning: "Largest request body in bytes; a larger one is answered 413." },
+
+  { name: "JWT_ENABLED", field: "tokensEnabled", group: "Access", kind: "boolean", default: false,
+    meaning: "Whether requests need a token (JWT) in the Authorization header." },
+  { name: "JWT_ALGORITHM", field: "tokenAlgorithm", group: "Access", kind: "one-of",
+    choices: ["HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "EdDSA", "auto"], default: "HS256",
+    meaning: "Algorithm of tokens; auto takes every one that a configured key fits." },
+  { name: "JWT_SECRET", field: "tokenSecret", group: "Access", kind: "secret", default: { unset: "unset" },
+    meaning: "Secret for HS256, HS384 and HS512, its bytes as they are." },
+  { name: "JWT_PUBLIC_KEY", field: "tokenPublicKey", group: "Access", kind: "secret", default: { unset: "unset" },
+    meaning: "Public key (PEM, SPKI) for all other algorithms; goes before JWT_JWKS_URL." },
+  { name: "JWT_JWKS_URL", field: "jwksUrl", group: "Access", kind: "text", default: { unset: "unset" },
+    meaning: "Where an identity provider publishes its keys (JWKS)." },
+  { name: "JWT_JWKS_REFRESH_INTERVAL", field: "jwksRefreshSeconds", group: "Access", kind: "integer",
+    default: 3600, min: 1, max: 604_800,
+    meaning: "How often the keys are fetched again, in seconds; for a key that is not known at once, but at "
+      + "most every 30 seconds." },
+  { name: "JWT_JWKS_TIMEOUT_MS", field: "jwksTimeoutMs", group: "Access", kind: "integer",
+    default: 5000, min: 100, max: 60_000,
+    meaning: "How long a fetch of keys may take, in milliseconds." },
+  { name: "JWT_ISSUER", field: "tokenIssuer", group: "Access", kind: "text", default: { unset: "unset: any" },
+    meaning: "Issuer (iss) that tokens must have." },
+  { name: "JWT_AUDIENCE", field: "tokenAudience", group: "Access", kind: "text", default: { unset: "unset: any" },
+    meaning: "Audience (aud) that tokens must have." },
+  { name: "JWT_CLOCK_SKEW", field: "tokenClockSkewSeconds", group: "Access", kind: "integer",
+    default: 30, min: 0, max: 600,
+    meaning: "How far clocks may differ when times in tokens are checked, in seconds." },
+  { name: "JWT_REQUIRE_EXP", field: "tokenRequiresExpiry", group: "Access", kind: "boolean", default: true,
+    meaning: "Whether a token must have an expiry (exp)." },
+  { name: "JWT_SKIP_PATHS", field: "openPaths", group: "Access", kind: "text",
+    default: "/health,/metrics/prometheus,/metrics,/",
+    meaning: "Paths that need no credential, with commas; one that ends in / stands for all below it." },
+  { name: "JWT_ROLES_CLAIM", field: "rolesClaim", group: "Access", kind: "text", default: "role",
+    meaning: "Claim with one role." },
+  { name: "JWT_ROLES_ARRAY_CLAIM", field: "rolesArrayClaim", group: "Access", kind: "text", default: "roles",
+    meaning: "Claim with a list of roles." },
+  { name: "JWT_QUEUES_CLAIM", field: "queuesClaim", group: "Access", kind: "text", default: "queues",
+    meaning: "Claim with a list of patterns of queue names, such as orders.*; without it every queue is meant." },
+  { name: "JWT_ROLE_ADMIN", field: "roleAdmin", group: "Access", kind: "text", default: "admin",
+    meaning: "What tokens call the role admin." },
+  { name: "JWT_ROLE_READ_WRITE", field: "roleReadWrite", group: "Access", kind: "text", default: "read-write",
+    meaning: "What tokens call the role read-write." },
+  { name: "JWT_ROLE_READ_ONLY", field: "roleReadOnly", group: "Access", kind: "text", default: "read-only",
+    meaning: "What tokens call the role read-only." },
+  { name: "JWT_ROLE_PRODUCE", field: "roleProduce", group: "Access", kind: "text", default: "produce",
+    meaning: "What tokens call the role produce." },
+  { name: "JWT_ROLE_CONSUME", field: "roleConsume", group: "Access", kind: "text", default: "consume",
+    meaning: "What tokens call the role consume." },
+  { name: "QUEEN_API_KEYS", field: "keysEnabled", group: "Access", kind: "boolean", default: false,
+    meaning: "Whether requests need an API key, or a token where JWT_ENABLED is on too." },
+  { name: "QUEEN_ADMIN_KEY", field: "adminKey", group: "Access", kind: "secret", default: { unset: "unset" },
+    meaning: "A key of at least 32 characters with the role admin, to make the first API keys with; "
+      + "with it requests need a credential." },
+  { name: "QUEEN_CORS_ORIGINS", field: "corsOrigins", group: "Access", kind: "text",
+    default: { unset: "unset: any without authentication, none with it" },
+    meaning: "Origins whose pages may use the interface, with commas; * is any." },
+
+  { name: "HOST", field: "host", group: "Listening", kind: "text", 
+    default: { of: hostDefault, text: "0.0.0.0 with authentication, 127.0.0.1 without" },
+    meaning: "Address to listen on; who sets 0.0.0.0 without authentication lets everybody in who reaches it." },
 
   { name: "NUM_WORKERS", field: "workerCount", group: "Process", kind: "integer",
     default: { of: workerCountDefault, text: "1 up to 3 cores, else half of the cores, at most 4" },
@@ -230,7 +303,7 @@ type ValueOf<R> = R extends { kind: "integer" }
     ? boolean
     : R extends { kind: "one-of"; choices: readonly (infer Choice)[] }
       ? Choice
-      : R extends { kind: "text"; default: string }
+      : R extends { kind: "text"; default: string | { of: unknown } }
         ? string
         : string | undefined;
 
@@ -240,6 +313,11 @@ const FIELD_ROWS: readonly FieldRow[] = VARIABLES.filter((row) => "field" in row
 export type Config = {
   readonly [R in TableRow as R extends { field: infer Field extends string } ? Field : never]: ValueOf<R>;
 };
+
+/** Without authentication nobody from outside gets in by accident. */
+function hostDefault({ tokensEnabled, keysEnabled, adminKey }: Known): string {
+  return tokensEnabled || keysEnabled || adminKey !== undefined ? "0.0.0.0" : "127.0.0.1";
+}
 
 function workerCountDefault({ cores }: Known): number {
   return Math.max(1, Math.min(4, Math.floor(cores / 2)));
@@ -325,7 +403,6 @@ const WITHOUT_EFFECT: readonly { readonly names: readonly string[]; readonly rea
   },
   { names: ["WEBAPP_ROOT"], reason: "this version serves no dashboard" },
   { names: ["UWS_HTTP_MAX_HEADERS_SIZE"], reason: "headers may have 16 KiB, as is usual for Node.js" },
-  { names: ["JWT_*"], reason: "this version has no authentication" },
 ];
 
 const YES = /^(true|on|yes|1)$/i;
@@ -338,14 +415,6 @@ const REFUSED: readonly {
   readonly isSet: (value: string) => boolean;
   readonly sentence: (value: string) => string;
 }[] = [
-  {
-    name: "JWT_ENABLED",
-    when: "anything but false",
-    isSet: (value) => !NO.test(value),
-    sentence: (value) =>
-      `JWT_ENABLED=${value}: this version has no authentication; ` +
-      "unset it and let only trusted clients reach the port, for example behind a proxy that checks tokens",
-  },
   ...["QUEEN_ENCRYPTION_KEY", "QUEEN_ENCRYPTION_KEY_FILE"].map((name) => ({
     name,
     when: "anything",
@@ -468,6 +537,31 @@ function problemsBetween(config: Config, wrong: ReadonlySet<string>): string[] {
       "LIBQUEEN_INFLIGHT_DEADLINE_MS must be more than DB_STATEMENT_TIMEOUT, " +
         `which is ${statementTimeoutMs}, got "${callDeadlineMs}"`,
     );
+  }
+  problems.push(...problemsOfAccess(config));
+  return problems;
+}
+
+/** Authentication that could let nobody in, or the wrong ones. */
+function problemsOfAccess(config: Config): string[] {
+  const { tokensEnabled, tokenAlgorithm, tokenSecret, tokenPublicKey, jwksUrl, adminKey } = config;
+  const problems: string[] = [];
+  const hasPublicKeys = tokenPublicKey !== undefined || jwksUrl !== undefined;
+  const needsSecret = tokenAlgorithm.startsWith("HS");
+  if (tokensEnabled && tokenAlgorithm === "auto" && tokenSecret === undefined && !hasPublicKeys) {
+    problems.push("JWT_ENABLED is on: set JWT_SECRET, JWT_PUBLIC_KEY or JWT_JWKS_URL");
+  }
+  if (tokensEnabled && needsSecret && tokenSecret === undefined) {
+    problems.push(`JWT_ALGORITHM=${tokenAlgorithm} needs JWT_SECRET`);
+  }
+  if (tokensEnabled && !needsSecret && tokenAlgorithm !== "auto" && !hasPublicKeys) {
+    problems.push(`JWT_ALGORITHM=${tokenAlgorithm} needs JWT_PUBLIC_KEY or JWT_JWKS_URL`);
+  }
+  if (jwksUrl !== undefined && !/^https?:\/\/./.test(jwksUrl)) {
+    problems.push(`JWT_JWKS_URL must begin with https:// or http://, got "${jwksUrl}"`);
+  }
+  if (adminKey !== undefined && adminKey.length < ADMIN_KEY_LENGTH_MIN) {
+    problems.push(`QUEEN_ADMIN_KEY must have at least ${ADMIN_KEY_LENGTH_MIN} characters`);
   }
   return problems;
 }

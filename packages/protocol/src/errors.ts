@@ -2,6 +2,8 @@
 export const ERRORS = {
   VALIDATION_FAILED: { status: 400, retryable: false },
   INVALID_JSON: { status: 400, retryable: false },
+  UNAUTHENTICATED: { status: 401, retryable: false },
+  FORBIDDEN: { status: 403, retryable: false },
   NOT_FOUND: { status: 404, retryable: false },
   METHOD_NOT_ALLOWED: { status: 405, retryable: false },
   REQUEST_TIMEOUT: { status: 408, retryable: true },
@@ -9,6 +11,7 @@ export const ERRORS = {
   BODY_TOO_LARGE: { status: 413, retryable: false },
   OVERLOADED: { status: 503, retryable: true },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true },
+  IDENTITY_PROVIDER_UNAVAILABLE: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },
   INTERNAL: { status: 500, retryable: false },
 } as const satisfies Record<string, { status: number; retryable: boolean }>;

@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { BrokerError } from "@queen/protocol";
+import { ANYBODY } from "../access/identity.ts";
 import { bodyText } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
 import { checkBody } from "./body-check.ts";
@@ -142,6 +143,7 @@ export class HttpServer {
       .then((body) => {
         if (isOver) return;
         const request: Request = {
+          identity: ANYBODY,
           method,
           path,
           params: found.params,

@@ -1,0 +1,58 @@
+/** The guard finds out who sends a request, and whether he may. */
+import { BrokerError } from "@queen/protocol";
+import type { ApiKeyVerifier } from "./api-key-verifier.ts";
+import { ANYBODY, type Identity, NOBODY } from "./identity.ts";
+import type { Access } from "./roles.ts";
+import type { TokenVerifier } from "./token-verifier.ts";
+
+export interface GuardOptions {
+  /** Undefined: no tokens are accepted. */
+  readonly tokens: TokenVerifier | undefined;
+  /** Undefined: no keys are accepted. */
+  readonly keys: ApiKeyVerifier | undefined;
+  /** Paths that are open to everybody; one that ends in `/` and is longer stands for all below it. */
+  readonly openPaths: readonly string[];
+}
+
+export class Guard {
+  readonly #options: GuardOptions;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  get isOn(): boolean {
+    return this.#options.tokens !== undefined || this.#options.keys !== undefined;
+  }
+
+  /** Throws where there is no valid credential, or where it does not allow this. */
+  admit(access: Access, path: string, authorization: string | undefined): Identity | Promise<Identity> {
+    if (!this.isOn) return ANYBODY;
+    if (access === "open" || this.#isOpen(path)) return NOBODY;
+    const identity = this.#identify(authorization);
+    if (!(identity instanceof Promise)) {
+      identity.check(access);
+      return identity;
+    }
+    return identity.then((known) => {
+      known.check(access);
+      return known;
+    });
+  }
+
+  #identify(authorization: string | undefined): Identity | Promise<Identity> {
+    const credential = authorization?.replace(/^bearer +/i, "").trim();
+    if (!credential) throw new BrokerError("UNAUTHENTICATED", "Authentication required");
+    const { keys, tokens } = this.#options;
+    const byKey = keys?.verify(credential);
+    if (byKey) return byKey;
+    if (tokens) return tokens.verify(credential);
+    throw new BrokerError("UNAUTHENTICATED", "Invalid API key");
+  }
+
+  #isOpen(path: string): boolean {
+    return this.#options.openPaths.some(
+      (open) => path === open || (open.length > 1 && open.endsWith("/") && path.startsWith(open)),
+    );
+  }
+}
