@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { PROGRAMME, runAttack } from "../hostile/programme.ts";
-import { startSystem, type System } from "../support/system.ts";
+import { type System, startSystem } from "../support/system.ts";
 
 // They wait for the time limits of slow clients.
 const TOO_LONG = ["B01"];
