@@ -9,6 +9,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { routeTable } from "@queen/broker";
 import { ERRORS } from "@queen/protocol";
+import { ACCESSES, MAY, ROLES } from "../packages/broker/dist/src/access/roles.js";
 import { configurationPage } from "../packages/broker/dist/src/config.js";
 
 /** What a client does about each error. */
@@ -33,13 +34,11 @@ const WHAT_TO_DO = {
 };
 
 const HEADER = "<!-- Written by scripts/generate-docs.mjs; edit the tables it reads. -->\n\n";
-const ROUTES_BEGIN = "<!-- routes: written by scripts/generate-docs.mjs from the route table -->\n";
-const ROUTES_END = "<!-- end of routes -->\n";
-
 const PAGES = {
   "configuration.md": HEADER + configurationPage(),
   "errors.md": HEADER + errorsPage(),
-  "http-api.md": withRoutes(readOrEmpty(new URL("../docs/http-api.md", import.meta.url))),
+  "http-api.md": withTable("http-api.md", "routes", "from the route table", routesTable()),
+  "security.md": withTable("security.md", "roles", "from the table of roles", rolesTable()),
 };
 
 const check = process.argv.includes("--check");
@@ -78,16 +77,30 @@ ${rows.join("\n")}
 `;
 }
 
-/** The page with its table of routes as the broker serves them. */
-function withRoutes(page) {
-  const [before, rest] = page.split(ROUTES_BEGIN);
-  const after = rest?.split(ROUTES_END)[1];
-  if (after === undefined) throw new Error("docs/http-api.md has no marks for the table of routes");
+/** A page whose table between two marks is written here, and all else by hand. */
+function withTable(name, what, source, table) {
+  const begin = `<!-- ${what}: written by scripts/generate-docs.mjs ${source} -->\n`;
+  const end = `<!-- end of ${what} -->\n`;
+  const [before, rest] = readOrEmpty(new URL(`../docs/${name}`, import.meta.url)).split(begin);
+  const after = rest?.split(end)[1];
+  if (after === undefined) throw new Error(`docs/${name} has no marks for the table of ${what}`);
+  return before + begin + table + end + after;
+}
+
+function routesTable() {
   const rows = routeTable({ timeoutMs: 30_000, batch: 1 }).map(
     ({ method, path, access, summary }) => `| ${method} | \`${path}\` | ${access} | ${summary} |`,
   );
-  const table = `| method | path | access | |\n|---|---|---|---|\n${rows.join("\n")}\n`;
-  return before + ROUTES_BEGIN + table + ROUTES_END + after;
+  return `| method | path | access | |\n|---|---|---|---|\n${rows.join("\n")}\n`;
+}
+
+function rolesTable() {
+  const accesses = ACCESSES.filter((access) => access !== "open");
+  const rows = ROLES.map((role) => {
+    const cells = accesses.map((access) => (MAY[role].includes(access) ? "yes" : ""));
+    return `| \`${role}\` | ${cells.join(" | ")} |`;
+  });
+  return `| role | ${accesses.join(" | ")} |\n|---|${"---|".repeat(accesses.length)}\n${rows.join("\n")}\n`;
 }
 
 function readOrEmpty(file) {
