@@ -24,12 +24,19 @@ const WHAT_TO_DO = {
   REQUEST_TIMEOUT: "Send the request again, whole and without long pauses.",
   CONFLICT: "Read the present state and decide again; the same request would meet the same state.",
   BODY_TOO_LARGE: "Send fewer messages per request, or raise `QUEEN_MAX_BODY_BYTES`.",
+  TOO_MANY_REQUESTS:
+    "Wait as long as `Retry-After` says and try again; if it stays, send less or raise the limit.",
   OVERLOADED: "Wait as long as `Retry-After` says and try again; if it stays, send less or add capacity.",
+  ENCRYPTION_KEY_MISSING:
+    "Give this broker the key that the sentence names, see [encryption.md](encryption.md); until then another " +
+    "broker may have it, so trying again may help. Nothing was lost.",
   DATABASE_UNAVAILABLE:
     "Wait as long as `Retry-After` says and try again; a push with transaction ids is safe to repeat.",
   IDENTITY_PROVIDER_UNAVAILABLE:
     "Wait as long as `Retry-After` says and try again; the broker cannot fetch the keys that verify tokens.",
   SHUTTING_DOWN: "Try again at once on another broker, or on this one when it is back.",
+  MESSAGE_DAMAGED:
+    "Find out who changes the database's tables; move the message to the dead letters, so that its partition goes on.",
   INTERNAL: "Report it with the broker's log lines of that moment; it is a fault of the broker.",
 };
 

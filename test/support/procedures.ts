@@ -8,7 +8,7 @@ import type pg from "pg";
 import type { Row, TestDatabase } from "./database.ts";
 import { appendParameters, type LaneAppend, type Message } from "./segments.ts";
 
-export const APPEND = { appended: 0, busy: 1, gone: 2, behind: 3, conflict: 4, missed: 5 } as const;
+export const APPEND = { appended: 0, busy: 1, gone: 2, behind: 3, conflict: 4, missed: 5, plain: 6 } as const;
 export const TAKE = {
   taken: 0,
   busy: 1,
@@ -87,10 +87,10 @@ export async function append(
   lanes: readonly LaneAppend[],
   segmentMessages?: number,
 ): Promise<Row[]> {
-  const { rows } = await client.query(
-    "select * from queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-    await appendParameters(client, lanes, segmentMessages),
-  );
+  const { rows } = await client.query("select * from queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", [
+    ...(await appendParameters(client, lanes, segmentMessages)),
+    lanes.map((lane) => lane.sealed ?? false),
+  ]);
   return rows;
 }
 
@@ -300,12 +300,13 @@ export async function transact(client: pg.Client, transaction: Transaction): Pro
     dead,
   }));
   const { rows } = await client.query(
-    "select queen.transact($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11, $12) as result",
+    "select queen.transact($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11, $12, $13) as result",
     [
       ...(await appendParameters(client, pushes)),
       JSON.stringify(settles),
       required.map((lease) => lease.partition),
       required.map((lease) => lease.token),
+      pushes.map((lane) => lane.sealed ?? false),
     ],
   );
   return rows[0].result;

@@ -10,6 +10,8 @@ export interface Message {
   readonly data?: string;
   readonly traceId?: string;
   readonly producerSub?: string;
+  /** The mark of an encrypted message; its `data` is what stands for the payload. */
+  readonly keyId?: string;
 }
 
 export interface LaneAppend {
@@ -17,11 +19,14 @@ export interface LaneAppend {
   /** The messages' keys were compared with everything below this offset. */
   readonly known: number;
   readonly messages: readonly Message[];
+  /** The messages are encrypted; or said to be. */
+  readonly sealed?: boolean;
 }
 
-export const fragmentOf = ({ transactionId, traceId, producerSub, data = "null" }: Message): string =>
+export const fragmentOf = ({ transactionId, traceId, producerSub, keyId, data = "null" }: Message): string =>
   `"transactionId":${JSON.stringify(transactionId)},"traceId":${JSON.stringify(traceId ?? null)},` +
-  `"producerSub":${JSON.stringify(producerSub ?? null)},"data":${data}`;
+  `"producerSub":${JSON.stringify(producerSub ?? null)},` +
+  `${keyId === undefined ? "" : `"isEncrypted":true,"keyId":"${keyId}",`}"data":${data}`;
 
 /** The keys of transactionIds, as PostgreSQL computes them. */
 export async function keysOf(client: pg.Client, transactionIds: readonly string[]): Promise<Buffer[]> {

@@ -111,6 +111,8 @@ test("a dead letter has the payload byte for byte, its error, its group and its 
     consumerGroup: "g",
     errorMessage: "second",
     retryCount: 1,
+    isEncrypted: false,
+    payloadError: null,
   });
   for (const time of [createdAt, failedAt]) assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   const [row] = await system.database.query(

@@ -2,27 +2,46 @@
  * The broker of one worker process: the only file that knows every part. It builds them, connects them with
  * functions, and starts and stops them in order.
  */
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
+import { ApiKeyVerifier } from "./access/api-key-verifier.ts";
+import { AuditLog } from "./access/audit-log.ts";
+import { Guard } from "./access/guard.ts";
+import { RateLimiter } from "./access/rate-limiter.ts";
+import type { Role } from "./access/roles.ts";
+import { Tally } from "./access/tally.ts";
+import { TokenVerifier } from "./access/token-verifier.ts";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
 import type { Config } from "./config.ts";
+import { ApiKeys } from "./control/api-keys.ts";
+import { AuditEntries } from "./control/audit-entries.ts";
+import { Clearing } from "./control/clearing.ts";
 import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
+import { Figures } from "./control/figures.ts";
 import { Messages } from "./control/messages.ts";
 import { Queues } from "./control/queues.ts";
+import { Throughput } from "./control/throughput.ts";
+import { Traces } from "./control/traces.ts";
 import { Admin } from "./http/admin.ts";
+import { ApiKeyRoutes } from "./http/api-keys.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
-import { DataPlane } from "./http/data-plane.ts";
+import { DataPlane, type DataPlaneOptions } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
 import { MessageRoutes } from "./http/messages.ts";
+import { ResourceRoutes } from "./http/resources.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
+import { TracedDataPlane } from "./http/traced-data-plane.ts";
+import { TraceRoutes } from "./http/traces.ts";
 import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
 import { WindowStore } from "./lanes/window-store.ts";
+import { Keyring, parseKeys } from "./operations/encryption.ts";
+import { formatRanges } from "./operations/offset-ranges.ts";
 import { HintReader } from "./popping/hint-reader.ts";
 import type { Taken } from "./popping/pop.ts";
 import { Popper } from "./popping/popper.ts";
@@ -40,6 +59,7 @@ import { Renewer, renewKind } from "./settling/renewer.ts";
 import { settleKind } from "./settling/settle-kind.ts";
 import { Settler } from "./settling/settler.ts";
 import type { Log } from "./telemetry.ts";
+import type { Tracing } from "./tracing.ts";
 import { Transactor, transactKind } from "./transacting/transactor.ts";
 
 export interface BrokerOptions {
@@ -67,6 +87,9 @@ const LANES_MAX = 1_000_000;
 // Others are told at once of so many lanes that an operator moved; they find the rest by looking.
 const LANES_TOLD_MAX = 1_000;
 const MEGABYTE = 1024 * 1024;
+// A stopping broker gives its last spans at least and at most so long, also where requests took all its time.
+const SPANS_MS_MIN = 500;
+const SPANS_MS_MAX = 3_000;
 
 type Kind = "push" | "pop" | "ack" | "transaction";
 
@@ -77,10 +100,54 @@ function slotsPerKind(config: Config): Record<Kind, number> {
   return { push: quarter, pop: quarter, ack: quarter, transaction: share - 3 * quarter };
 }
 
+/** Tokens are verified only where they are switched on. */
+function tokenVerifier(config: Config, log: Log, now: () => number): TokenVerifier | undefined {
+  if (!config.tokensEnabled) return undefined;
+  return new TokenVerifier({
+    algorithm: config.tokenAlgorithm,
+    secret: config.tokenSecret,
+    publicKeyPem: config.tokenPublicKey,
+    jwksUrl: config.jwksUrl,
+    jwksTimeoutMs: config.jwksTimeoutMs,
+    jwksRefreshMs: config.jwksRefreshSeconds * 1000,
+    issuer: config.tokenIssuer,
+    audience: config.tokenAudience,
+    clockSkewSeconds: config.tokenClockSkewSeconds,
+    requiresExpiry: config.tokenRequiresExpiry,
+    rolesClaim: config.rolesClaim,
+    rolesArrayClaim: config.rolesArrayClaim,
+    queuesClaim: config.queuesClaim,
+    roleNames: new Map<string, Role>([
+      [config.roleAdmin, "admin"],
+      [config.roleReadWrite, "read-write"],
+      [config.roleReadOnly, "read-only"],
+      [config.roleProduce, "produce"],
+      [config.roleConsume, "consume"],
+    ]),
+    now,
+    log: (event, error) => log.warn({ error }, event),
+  });
+}
+
+const listOf = (text: string): string[] =>
+  text
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "");
+
+/** The libraries are loaded only here: without a collector nothing of them is there. */
+async function tracingOf({ config, log, workerIndex, version }: BrokerOptions): Promise<Tracing | undefined> {
+  const endpoint = config.otlpTracesEndpoint ?? config.otlpEndpoint;
+  if (endpoint === undefined) return undefined;
+  const { startTracing } = await import("./open-telemetry.ts");
+  return startTracing({ collector: new URL(endpoint).host, version, workerIndex, log });
+}
+
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const { config, database, log, workerIndex, version } = options;
   const now = (): number => performance.now();
   const startedAtMs = now();
+  const tracing = await tracingOf(options);
 
   const sessionOptions = (purpose: string): SessionOptions => ({
     applicationName: `queen ${purpose}`,
@@ -133,6 +200,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         holdMs: kind.name === "push" ? config.microBatchWaitMs : 0,
       },
       now,
+      tracing,
     );
 
   const complain = (event: string, error: unknown): void => log.warn({ error }, event);
@@ -144,6 +212,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   };
   const windows = new WindowStore(use, config.dedupMemoryMb * MEGABYTE);
   const leases = new DeliveredLeases(DELIVERED_BYTES_MAX);
+  const keyring = new Keyring(parseKeys(config.encryptionKeys ?? ""), randomBytes);
+  if (!keyring.isEmpty && workerIndex === 0) log.info({ keyIds: keyring.ids.join() }, "encryption.keys");
 
   const appends = batcher(appendKind, slots.push);
   const takes = batcher(takeKind(cache), slots.pop);
@@ -199,13 +269,28 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       servedHere: true,
     });
   const givingBack = new Set<Promise<void>>();
-  const giveBack = (taken: readonly Taken[], token: number): void => {
-    for (const each of taken) {
-      const given = settler
-        .giveBack(deliveredOf(each, token))
-        .catch((error) => complain("lease.not_given_back", error))
-        .finally(() => givingBack.delete(given));
-      givingBack.add(given);
+  const giveBack = (taken: readonly Taken[], token: number): Promise<unknown> =>
+    Promise.all(
+      taken.map((each) => {
+        const given = settler
+          .giveBack(deliveredOf(each, token))
+          .catch((error) => complain("lease.not_given_back", error))
+          .finally(() => givingBack.delete(given));
+        givingBack.add(given);
+        return given;
+      }),
+    );
+
+  /** What a pop with auto-ack finished and could not deliver is to be delivered again. */
+  const unfinish = async ({ groupLane: { lane }, groupId, from, to, acked }: Taken): Promise<void> => {
+    try {
+      const values = [lane.id, groupId, from, to, formatRanges(acked)];
+      await use((session) => session.run(statements.unfinish, values));
+      popper.hint(lane, true);
+      bus.released(lane.id);
+    } catch (error) {
+      const { queue, name: partition } = lane;
+      log.error({ error, queue: queue.name, partition, from, to }, "pop.not_put_back");
     }
   };
 
@@ -225,6 +310,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     windows,
     cache,
     appends,
+    keyring,
     appended: (lane: Lane) => {
       popper.hint(lane);
       bus.appended(lane.id, lane.queue.id, lane.nextOffset);
@@ -260,6 +346,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     pusher,
     settler,
     transactions,
+    keyring,
     now,
     patienceMs: LANE_PATIENCE_MS,
   });
@@ -272,6 +359,21 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       throw error;
     }
   };
+  const keys = new ApiKeys(use);
+  const auditEntries = new AuditEntries(use);
+  const audit = new AuditLog({ write: (rows) => auditEntries.write(rows), log });
+  const tokens = tokenVerifier(config, log, now);
+  const guard = new Guard({
+    tokens,
+    keys:
+      config.keysEnabled || config.adminKey !== undefined
+        ? new ApiKeyVerifier({ read: (id) => keys.read(id), now })
+        : undefined,
+    adminKey: config.adminKey,
+    openPaths: listOf(config.openPaths),
+  });
+  const queueOfPartition = async (partition: number): Promise<string | undefined> =>
+    (await directory.openById(partition))?.queue.name;
   const groups = new ConsumerGroups({
     use,
     moved: (queue, group, ready) => {
@@ -286,16 +388,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       bus.appended(partition, queue, nextOffset);
     },
   });
-  const messages = new Messages({
-    use,
-    letters,
-    rewritten,
-    changed: (partition) => {
-      const lane = directory.laneById(partition);
-      if (lane) popper.hint(lane, true);
-      bus.released(partition);
-    },
-  });
+  const changed = (partition: number): void => {
+    const lane = directory.laneById(partition);
+    if (lane) popper.hint(lane, true);
+    bus.released(partition);
+  };
+  const messages = new Messages({ use, letters, rewritten, changed });
+  const traces = new Traces({ use, messages, workerId: String(workerIndex) });
+  const clearing = new Clearing({ use, letters, changed });
+  const figures = new Figures(use, now);
+  const throughput = new Throughput(() => figures.queues());
   const queues = new Queues({ use, directory, changed: (ids) => hints.queuesChanged(ids) });
 
   const batchers = {
@@ -305,22 +407,28 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     transaction: transactions,
     renew_lease: renews,
   } as const;
-  const dataPlane = new DataPlane({
+  const dataPlaneOptions: DataPlaneOptions = {
     pusher,
     popper,
     settler,
     renewer,
     transactor,
+    keyring,
     delivered: (taken, token) => {
       for (const each of taken) leases.add(deliveredOf(each, token));
     },
     giveBack,
+    undeliverable: async (taken, token, reason) => {
+      log.warn({ message: reason }, "pop.undeliverable");
+      await (token === undefined ? Promise.all(taken.map(unfinish)) : giveBack(taken, token));
+    },
     finishGone: async (taken, token) => {
       await Promise.all(taken.map((each) => settler.finishGone(deliveredOf(each, token)))).catch((error) =>
         complain("lease.gone_not_finished", error),
       );
     },
     queuesOf: (namespace, task) => queues.of(namespace, task),
+    queueOfPartition,
     readTimestamp,
     newTransactionId: randomUUID,
     subscriptionModeDefault: config.subscriptionModeDefault,
@@ -333,11 +441,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     },
     active: () => hints.active(),
     now,
-  });
+  };
+  const dataPlane = tracing
+    ? new TracedDataPlane(dataPlaneOptions, tracing, classify)
+    : new DataPlane(dataPlaneOptions);
 
   let isDatabaseReady = false;
   const admin = new Admin({
     queues,
+    canEncrypt: !keyring.isEmpty,
+    clearing,
     isReady: () => isDatabaseReady,
     metrics: () => metrics(),
     workerIndex,
@@ -396,9 +509,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       {
         data: dataPlane,
         admin,
+        keys: new ApiKeyRoutes(keys, auditEntries, readTimestamp),
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
-        letters: new DeadLetterRoutes(letters, readTimestamp),
-        messages: new MessageRoutes(messages, readTimestamp),
+        letters: new DeadLetterRoutes(letters, readTimestamp, keyring),
+        messages: new MessageRoutes(messages, readTimestamp, keyring),
+        resources: new ResourceRoutes({ figures, throughput: () => throughput.perSecond(), now }),
+        traces: new TraceRoutes(traces, keyring),
       },
       {
         popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
@@ -406,9 +522,30 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       },
     ),
     bodyBytesMax: config.bodyBytesMax,
+    guard,
+    audit,
+    queueOfPartition,
+    rate:
+      config.requestsPerSecond > 0
+        ? new RateLimiter({ perSecond: config.requestsPerSecond, burst: 2 * config.requestsPerSecond, now })
+        : undefined,
+    connections: new Tally(config.connectionsPerAddressMax),
+    waiting: new Tally(config.waitingPopsMax),
+    corsOrigins: listOf(config.corsOrigins ?? (guard.isOn ? "" : "*")),
+    tls:
+      config.tlsCertificateFile === undefined
+        ? undefined
+        : {
+            certificate: config.tlsCertificateFile,
+            key: config.tlsKeyFile!,
+            clientAuthority: config.tlsClientAuthorityFile,
+          },
     classify,
     log,
+    slowRequestMs: config.slowRequestMs,
+    now,
   });
+  tokens?.start();
   const port = await server.listen(config.port, config.host);
 
   return {
@@ -421,14 +558,20 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       if (config.busEnabled) bus.start();
     },
     stop: async () => {
+      const stoppingAtMs = now();
       hints.stop();
+      tokens?.stop();
       const served = server.stop(config.shutdownTimeoutMs);
       const popped = popper.stop();
       await served;
       await popped;
       while (givingBack.size > 0) await Promise.all(givingBack);
+      const leftMs = config.shutdownTimeoutMs - (now() - stoppingAtMs);
+      const traced = tracing?.stop(Math.min(Math.max(leftMs, SPANS_MS_MIN), SPANS_MS_MAX));
+      await audit.flush();
       await bus.stop();
       await Promise.all([...Object.values(slots), secondary].map((each) => each.stop()));
+      await traced;
     },
   };
 }

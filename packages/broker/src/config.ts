@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { POP_BATCH_MAX } from "@queen/protocol";
+import { keysProblem } from "./operations/encryption.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -53,6 +54,12 @@ interface TextRow extends Described {
     | { readonly of: (known: Known) => string; readonly text: string };
 }
 
+interface UrlRow extends Described {
+  readonly field: string;
+  readonly kind: "url";
+  readonly default: { readonly unset: string };
+}
+
 interface OneOfRow extends Described {
   readonly field: string;
   readonly kind: "one-of";
@@ -65,27 +72,30 @@ interface SecretRow extends Described {
   readonly field: string;
   readonly kind: "secret";
   readonly default: { readonly unset: string };
+  /** What is wrong with a value, without showing it. */
+  readonly problem?: (text: string) => string | undefined;
 }
 
 interface DescribedOnlyRow extends Described {
-  readonly readBy: "database-settings.ts";
+  readonly readBy: "database-settings.ts" | "open-telemetry.ts";
   readonly kind: "boolean" | "text" | "one-of" | "secret";
   readonly choices?: readonly string[];
   readonly default: { readonly unset: string };
 }
 
-type FieldRow = IntegerRow | BooleanRow | TextRow | OneOfRow | SecretRow;
+type FieldRow = IntegerRow | BooleanRow | TextRow | UrlRow | OneOfRow | SecretRow;
 type Row = FieldRow | DescribedOnlyRow;
 
 const GROUPS = [
   "Listening",
-  "Access",
+  "Security",
   "Process",
   "Database",
   "Connections",
   "Batching",
   "Popping",
   "Memory",
+  "Traces",
 ] as const;
 type Group = (typeof GROUPS)[number];
 
@@ -108,58 +118,76 @@ const VARIABLES = [
     default: 64 * 1024 ** 2, min: 1024, max: 1024 ** 3,
     meaning: "Largest request body in bytes; a larger one is answered 413." },
 
-  { name: "JWT_ENABLED", field: "tokensEnabled", group: "Access", kind: "boolean", default: false,
+  { name: "JWT_ENABLED", field: "tokensEnabled", group: "Security", kind: "boolean", default: false,
     meaning: "Whether requests need a token (JWT) in the Authorization header." },
-  { name: "JWT_ALGORITHM", field: "tokenAlgorithm", group: "Access", kind: "one-of",
+  { name: "JWT_ALGORITHM", field: "tokenAlgorithm", group: "Security", kind: "one-of",
     choices: ["HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "EdDSA", "auto"], default: "HS256",
     meaning: "Algorithm of tokens; auto takes every one that a configured key fits." },
-  { name: "JWT_SECRET", field: "tokenSecret", group: "Access", kind: "secret", default: { unset: "unset" },
+  { name: "JWT_SECRET", field: "tokenSecret", group: "Security", kind: "secret", default: { unset: "unset" },
     meaning: "Secret for HS256, HS384 and HS512, its bytes as they are." },
-  { name: "JWT_PUBLIC_KEY", field: "tokenPublicKey", group: "Access", kind: "secret", default: { unset: "unset" },
+  { name: "JWT_PUBLIC_KEY", field: "tokenPublicKey", group: "Security", kind: "secret", default: { unset: "unset" },
     meaning: "Public key (PEM, SPKI) for all other algorithms; goes before JWT_JWKS_URL." },
-  { name: "JWT_JWKS_URL", field: "jwksUrl", group: "Access", kind: "text", default: { unset: "unset" },
+  { name: "JWT_JWKS_URL", field: "jwksUrl", group: "Security", kind: "text", default: { unset: "unset" },
     meaning: "Where an identity provider publishes its keys (JWKS)." },
-  { name: "JWT_JWKS_REFRESH_INTERVAL", field: "jwksRefreshSeconds", group: "Access", kind: "integer",
+  { name: "JWT_JWKS_REFRESH_INTERVAL", field: "jwksRefreshSeconds", group: "Security", kind: "integer",
     default: 3600, min: 1, max: 604_800,
     meaning: "How often the keys are fetched again, in seconds; for a key that is not known at once, but at "
       + "most every 30 seconds." },
-  { name: "JWT_JWKS_TIMEOUT_MS", field: "jwksTimeoutMs", group: "Access", kind: "integer",
+  { name: "JWT_JWKS_TIMEOUT_MS", field: "jwksTimeoutMs", group: "Security", kind: "integer",
     default: 5000, min: 100, max: 60_000,
     meaning: "How long a fetch of keys may take, in milliseconds." },
-  { name: "JWT_ISSUER", field: "tokenIssuer", group: "Access", kind: "text", default: { unset: "unset: any" },
+  { name: "JWT_ISSUER", field: "tokenIssuer", group: "Security", kind: "text", default: { unset: "unset: any" },
     meaning: "Issuer (iss) that tokens must have." },
-  { name: "JWT_AUDIENCE", field: "tokenAudience", group: "Access", kind: "text", default: { unset: "unset: any" },
+  { name: "JWT_AUDIENCE", field: "tokenAudience", group: "Security", kind: "text", default: { unset: "unset: any" },
     meaning: "Audience (aud) that tokens must have." },
-  { name: "JWT_CLOCK_SKEW", field: "tokenClockSkewSeconds", group: "Access", kind: "integer",
+  { name: "JWT_CLOCK_SKEW", field: "tokenClockSkewSeconds", group: "Security", kind: "integer",
     default: 30, min: 0, max: 600,
     meaning: "How far clocks may differ when times in tokens are checked, in seconds." },
-  { name: "JWT_REQUIRE_EXP", field: "tokenRequiresExpiry", group: "Access", kind: "boolean", default: true,
+  { name: "JWT_REQUIRE_EXP", field: "tokenRequiresExpiry", group: "Security", kind: "boolean", default: true,
     meaning: "Whether a token must have an expiry (exp)." },
-  { name: "JWT_SKIP_PATHS", field: "openPaths", group: "Access", kind: "text",
+  { name: "JWT_SKIP_PATHS", field: "openPaths", group: "Security", kind: "text",
     default: "/health,/metrics/prometheus,/metrics,/",
     meaning: "Paths that need no credential, with commas; one that ends in / stands for all below it." },
-  { name: "JWT_ROLES_CLAIM", field: "rolesClaim", group: "Access", kind: "text", default: "role",
+  { name: "JWT_ROLES_CLAIM", field: "rolesClaim", group: "Security", kind: "text", default: "role",
     meaning: "Claim with one role." },
-  { name: "JWT_ROLES_ARRAY_CLAIM", field: "rolesArrayClaim", group: "Access", kind: "text", default: "roles",
+  { name: "JWT_ROLES_ARRAY_CLAIM", field: "rolesArrayClaim", group: "Security", kind: "text", default: "roles",
     meaning: "Claim with a list of roles." },
-  { name: "JWT_QUEUES_CLAIM", field: "queuesClaim", group: "Access", kind: "text", default: "queues",
+  { name: "JWT_QUEUES_CLAIM", field: "queuesClaim", group: "Security", kind: "text", default: "queues",
     meaning: "Claim with a list of patterns of queue names, such as orders.*; without it every queue is meant." },
-  { name: "JWT_ROLE_ADMIN", field: "roleAdmin", group: "Access", kind: "text", default: "admin",
+  { name: "JWT_ROLE_ADMIN", field: "roleAdmin", group: "Security", kind: "text", default: "admin",
     meaning: "What tokens call the role admin." },
-  { name: "JWT_ROLE_READ_WRITE", field: "roleReadWrite", group: "Access", kind: "text", default: "read-write",
+  { name: "JWT_ROLE_READ_WRITE", field: "roleReadWrite", group: "Security", kind: "text", default: "read-write",
     meaning: "What tokens call the role read-write." },
-  { name: "JWT_ROLE_READ_ONLY", field: "roleReadOnly", group: "Access", kind: "text", default: "read-only",
+  { name: "JWT_ROLE_READ_ONLY", field: "roleReadOnly", group: "Security", kind: "text", default: "read-only",
     meaning: "What tokens call the role read-only." },
-  { name: "JWT_ROLE_PRODUCE", field: "roleProduce", group: "Access", kind: "text", default: "produce",
+  { name: "JWT_ROLE_PRODUCE", field: "roleProduce", group: "Security", kind: "text", default: "produce",
     meaning: "What tokens call the role produce." },
-  { name: "JWT_ROLE_CONSUME", field: "roleConsume", group: "Access", kind: "text", default: "consume",
+  { name: "JWT_ROLE_CONSUME", field: "roleConsume", group: "Security", kind: "text", default: "consume",
     meaning: "What tokens call the role consume." },
-  { name: "QUEEN_API_KEYS", field: "keysEnabled", group: "Access", kind: "boolean", default: false,
+  { name: "QUEEN_API_KEYS", field: "keysEnabled", group: "Security", kind: "boolean", default: false,
     meaning: "Whether requests need an API key, or a token where JWT_ENABLED is on too." },
-  { name: "QUEEN_ADMIN_KEY", field: "adminKey", group: "Access", kind: "secret", default: { unset: "unset" },
+  { name: "QUEEN_ADMIN_KEY", field: "adminKey", group: "Security", kind: "secret", default: { unset: "unset" },
     meaning: "A key of at least 32 characters with the role admin, to make the first API keys with; "
       + "with it requests need a credential." },
-  { name: "QUEEN_CORS_ORIGINS", field: "corsOrigins", group: "Access", kind: "text",
+  { name: "QUEEN_RATE_LIMIT", field: "requestsPerSecond", group: "Security", kind: "integer",
+    default: 0, min: 0, max: 10_000_000,
+    meaning: "Requests a second that each worker takes of one credential, or of one address without one, with "
+      + "bursts of twice as many; 0 is no limit." },
+  { name: "QUEEN_MAX_CONNECTIONS_PER_ADDRESS", field: "connectionsPerAddressMax", group: "Security",
+    kind: "integer", default: 0, min: 0, max: 1_000_000,
+    meaning: "Connections that each worker takes of one address; 0 is no limit." },
+  { name: "QUEEN_MAX_WAITING_POPS", field: "waitingPopsMax", group: "Security", kind: "integer",
+    default: 0, min: 0, max: 1_000_000,
+    meaning: "Pops of one credential, or of one address without one, that may wait in each worker; 0 is no limit." },
+  { name: "QUEEN_TLS_CERT_FILE", field: "tlsCertificateFile", group: "Security", kind: "text",
+    default: { unset: "unset: plain HTTP" },
+    meaning: "File with the certificate (PEM, with its chain) for HTTPS; read again when it changes." },
+  { name: "QUEEN_TLS_KEY_FILE", field: "tlsKeyFile", group: "Security", kind: "text", default: { unset: "unset" },
+    meaning: "File with the certificate's key (PEM)." },
+  { name: "QUEEN_TLS_CLIENT_CA_FILE", field: "tlsClientAuthorityFile", group: "Security", kind: "text",
+    default: { unset: "unset: clients need no certificate" },
+    meaning: "File with the authority (PEM) that must have signed the certificate of every client." },
+  { name: "QUEEN_CORS_ORIGINS", field: "corsOrigins", group: "Security", kind: "text",
     default: { unset: "unset: any without authentication, none with it" },
     meaning: "Origins whose pages may use the interface, with commas; * is any." },
 
@@ -177,6 +205,9 @@ const VARIABLES = [
   { name: "LOG_LEVEL", field: "logLevel", group: "Process", kind: "one-of",
     choices: ["trace", "debug", "info", "warn", "error"], default: "info",
     meaning: "Least severe log line that is written." },
+  { name: "QUEEN_SLOW_REQUEST_MS", field: "slowRequestMs", group: "Process", kind: "integer",
+    default: 1000, min: 0, max: 3_600_000,
+    meaning: "A request that takes longer, and is no long poll, is worth a warning, in milliseconds; 0 is never." },
 
   { name: "DATABASE_URL", field: "databaseUrl", group: "Database", kind: "secret",
     default: { unset: "unset: PG_HOST or PGHOST decides" },
@@ -294,6 +325,34 @@ const VARIABLES = [
   { name: "QUEEN_DEDUP_MEMORY_MB", field: "dedupMemoryMb", group: "Memory", kind: "integer",
     default: 128, min: 1, max: 65_536,
     meaning: "Transaction ids that each worker remembers to recognize duplicates, in MiB." },
+
+  { name: "QUEEN_ENCRYPTION_KEY", field: "encryptionKeys", group: "Security", kind: "secret",
+    default: { unset: "unset: queues cannot be encrypted" }, problem: keysProblem,
+    meaning: "Keys of queues with encryptionEnabled, 64 hexadecimal characters each, with commas or new lines "
+      + "between them: the first encrypts, all decrypt; the same on every broker." },
+  { name: "OTEL_EXPORTER_OTLP_ENDPOINT", field: "otlpEndpoint", group: "Traces", kind: "url",
+    default: { unset: "unset: nothing is traced" },
+    meaning: "OpenTelemetry collector that takes spans as JSON over HTTP, at `/v1/traces` below this address." },
+  { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", field: "otlpTracesEndpoint", group: "Traces", kind: "url",
+    default: { unset: "unset" },
+    meaning: "The whole address for spans, instead." },
+  { name: "OTEL_EXPORTER_OTLP_HEADERS", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "unset" },
+    meaning: "Headers for the collector, as in `authorization=Bearer%20…,tenant=a`; never printed." },
+  { name: "OTEL_SERVICE_NAME", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "queen" },
+    meaning: "The broker's name in traces." },
+  { name: "OTEL_RESOURCE_ATTRIBUTES", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "unset" },
+    meaning: "What else is said of the broker, as in `deployment.environment.name=test`." },
+  { name: "OTEL_TRACES_SAMPLER", readBy: "open-telemetry.ts", group: "Traces", kind: "one-of",
+    choices: ["always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off",
+      "parentbased_traceidratio"],
+    default: { unset: "parentbased_always_on" },
+    meaning: "Which operations are recorded; the parent is the traceparent that a client sends." },
+  { name: "OTEL_TRACES_SAMPLER_ARG", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+    default: { unset: "1" },
+    meaning: "The part of them that a ratio records, 0 to 1." },
 ] as const satisfies readonly Row[];
 
 type TableRow = (typeof VARIABLES)[number];
@@ -408,23 +467,6 @@ const WITHOUT_EFFECT: readonly { readonly names: readonly string[]; readonly rea
 const YES = /^(true|on|yes|1)$/i;
 const NO = /^(false|off|no|0)$/i;
 
-/** Who sets one of these relies on a protection that is not there: the broker doesn't start. */
-const REFUSED: readonly {
-  readonly name: string;
-  readonly when: string;
-  readonly isSet: (value: string) => boolean;
-  readonly sentence: (value: string) => string;
-}[] = [
-  ...["QUEEN_ENCRYPTION_KEY", "QUEEN_ENCRYPTION_KEY_FILE"].map((name) => ({
-    name,
-    when: "anything",
-    isSet: () => true,
-    sentence: () =>
-      `${name} is set: this version does not encrypt messages; ` +
-      "unset it if PostgreSQL may store them as they are, and encrypt its disk where that is needed",
-  })),
-];
-
 /** Everything that is wrong with the configuration or the command line, one sentence each. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
@@ -452,12 +494,13 @@ export function readConfig(environment: Environment, cores: number): { config: C
   }
   const config = Object.freeze(values) as unknown as Config;
   problems.push(...problemsBetween(config, wrong));
-  for (const { name, isSet, sentence } of REFUSED) {
-    const value = env[name];
-    if (value && isSet(value)) problems.push(sentence(value));
-  }
   if (problems.length > 0) throw new ConfigError(problems);
-  return { config, warnings: [...warningsAboutConnections(config), ...warningsAboutNames(env)] };
+  const warnings = [
+    ...warningsAboutConnections(config),
+    ...warningsAboutNames(env),
+    ...warningsAboutTraces(env),
+  ];
+  return { config, warnings };
 }
 
 /** Connections that the broker opens at most, over all workers. */
@@ -511,10 +554,24 @@ function problemWith(label: string, row: FieldRow, text: string): string | undef
     case "one-of":
       if (row.choices.includes(text)) return undefined;
       return `${label} must be ${listOf(row.choices)}, got "${text}"`;
+    case "url":
+      return urlProblem(label, text);
     case "text":
-    case "secret":
-      return text.trim() === "" ? `${label} must not be blank` : undefined;
+    case "secret": {
+      if (text.trim() === "") return `${label} must not be blank`;
+      const problem = row.kind === "secret" ? row.problem?.(text) : undefined;
+      return problem && `${label} ${problem}`;
+    }
   }
+}
+
+function urlProblem(label: string, text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== "http:" && url?.protocol !== "https:") {
+    return `${label} must be an address such as http://localhost:4318, got "${text}"`;
+  }
+  if (url.username === "" && url.password === "") return undefined;
+  return `${label} must not hold a user and a password: set OTEL_EXPORTER_OTLP_HEADERS to an authorization`;
 }
 
 /** Mistakes that only show when two values are compared; a value that is wrong by itself is left out. */
@@ -560,6 +617,12 @@ function problemsOfAccess(config: Config): string[] {
   if (jwksUrl !== undefined && !/^https?:\/\/./.test(jwksUrl)) {
     problems.push(`JWT_JWKS_URL must begin with https:// or http://, got "${jwksUrl}"`);
   }
+  if ((config.tlsCertificateFile === undefined) !== (config.tlsKeyFile === undefined)) {
+    problems.push("QUEEN_TLS_CERT_FILE and QUEEN_TLS_KEY_FILE go together; set both or none");
+  }
+  if (config.tlsClientAuthorityFile !== undefined && config.tlsCertificateFile === undefined) {
+    problems.push("QUEEN_TLS_CLIENT_CA_FILE needs QUEEN_TLS_CERT_FILE and QUEEN_TLS_KEY_FILE");
+  }
   if (adminKey !== undefined && adminKey.length < ADMIN_KEY_LENGTH_MIN) {
     problems.push(`QUEEN_ADMIN_KEY must have at least ${ADMIN_KEY_LENGTH_MIN} characters`);
   }
@@ -590,11 +653,20 @@ function warningsAboutConnections(config: Config): string[] {
 function warningsAboutNames(env: Environment): string[] {
   const warnings: string[] = [];
   for (const name of Object.keys(env).sort()) {
-    if (!env[name] || REFUSED.some((refused) => refused.name === name)) continue;
+    if (!env[name]) continue;
     const row = WITHOUT_EFFECT.find(({ names }) => names.some((pattern) => matches(pattern, name)));
     if (row) warnings.push(`${name} has no effect: ${row.reason}`);
   }
   return warnings;
+}
+
+function warningsAboutTraces(env: Environment): string[] {
+  return ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"]
+    .filter((name) => env[name] === "grpc")
+    .map(
+      (name) =>
+        `${name}=grpc has no effect: spans go over HTTP, so let the endpoint be the HTTP port, often 4318`,
+    );
 }
 
 function matches(pattern: string, name: string): boolean {
@@ -750,14 +822,6 @@ export function configurationPage(): string {
     }
   }
   lines.push(
-    "",
-    "## Variables that stop the broker from starting",
-    "",
-    "They ask for a protection that this version does not have.",
-    "",
-    "| Variable | Refused when it is |",
-    "|---|---|",
-    ...REFUSED.map(({ name, when }) => `| \`${name}\` | ${when} |`),
     "",
     "## Variables without effect",
     "",

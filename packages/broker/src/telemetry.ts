@@ -20,6 +20,8 @@ export interface Log {
   info(fields: LogFields, event: string): void;
   warn(fields: LogFields, event: string): void;
   error(fields: LogFields, event: string): void;
+  /** Whether events of a level are written, for who would gather their fields only then. */
+  writes(level: LogLevel): boolean;
   /** A log whose events all carry these fields too. */
   child(base: LogFields): Log;
 }
@@ -54,6 +56,7 @@ function logWith(lines: LogLines, base: LogFields): Log {
     info: at("info"),
     warn: at("warn"),
     error: at("error"),
+    writes: (level) => lines.writes(level),
     child: (more) => logWith(lines, { ...base, ...more }),
   };
 }
@@ -78,8 +81,12 @@ class LogLines {
     this.#write = write ?? writeToStderr();
   }
 
+  writes(level: LogLevel): boolean {
+    return LOG_LEVELS.indexOf(level) >= this.#levelMin;
+  }
+
   add(level: LogLevel, fields: LogFields, event: string): void {
-    if (LOG_LEVELS.indexOf(level) < this.#levelMin) return;
+    if (!this.writes(level)) return;
     try {
       if (level === "warn" && this.#isHeldBack(fields, event)) return;
       this.#writeLine(level, fields, event);

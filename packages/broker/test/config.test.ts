@@ -21,10 +21,18 @@ const ACTING =
   DB_LOCK_TIMEOUT DB_CONNECTION_TIMEOUT DB_IDLE_TIMEOUT LIBQUEEN_INFLIGHT_DEADLINE_MS DEFAULT_TIMEOUT
   DEFAULT_BATCH_SIZE DEFAULT_SUBSCRIPTION_MODE POP_WAIT_MAX_INTERVAL_MS POP_WAIT_INITIAL_INTERVAL_MS QUEEN_BUS
   QUEEN_MAX_BODY_BYTES QUEEN_SEGMENT_CACHE_MB QUEEN_DEDUP_MEMORY_MB QUEEN_SHUTDOWN_TIMEOUT_MS
-  LOG_LEVEL`.split(/\s+/);
+  JWT_ENABLED JWT_ALGORITHM JWT_SECRET JWT_JWKS_URL JWT_PUBLIC_KEY JWT_ISSUER JWT_AUDIENCE JWT_CLOCK_SKEW
+  JWT_SKIP_PATHS JWT_JWKS_REFRESH_INTERVAL JWT_JWKS_TIMEOUT_MS JWT_ROLES_CLAIM JWT_ROLES_ARRAY_CLAIM JWT_ROLE_ADMIN
+  JWT_ROLE_READ_WRITE JWT_ROLE_READ_ONLY JWT_ROLE_PRODUCE JWT_ROLE_CONSUME JWT_QUEUES_CLAIM JWT_REQUIRE_EXP
+  QUEEN_API_KEYS QUEEN_ADMIN_KEY QUEEN_RATE_LIMIT QUEEN_MAX_CONNECTIONS_PER_ADDRESS QUEEN_MAX_WAITING_POPS
+  QUEEN_TLS_CERT_FILE QUEEN_TLS_KEY_FILE QUEEN_TLS_CLIENT_CA_FILE QUEEN_CORS_ORIGINS
+  LOG_LEVEL QUEEN_ENCRYPTION_KEY QUEEN_SLOW_REQUEST_MS OTEL_EXPORTER_OTLP_ENDPOINT OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.split(
+    /\s+/,
+  );
 
 const READ_ELSEWHERE = `PG_HOST PG_PORT PG_DB PG_USER PG_PASSWORD PG_USE_SSL PG_SSL_REJECT_UNAUTHORIZED
-  PGHOST PGPORT PGDATABASE PGUSER PGPASSWORD PGSSLMODE`.split(/\s+/);
+  PGHOST PGPORT PGDATABASE PGUSER PGPASSWORD PGSSLMODE OTEL_EXPORTER_OTLP_HEADERS OTEL_SERVICE_NAME
+  OTEL_RESOURCE_ATTRIBUTES OTEL_TRACES_SAMPLER OTEL_TRACES_SAMPLER_ARG`.split(/\s+/);
 
 const WITHOUT_EFFECT = `WORKER_ID DB_TCP_USER_TIMEOUT_MS DB_KEEPALIVES_IDLE DB_KEEPALIVES_INTERVAL
   DB_KEEPALIVES_COUNT POP_WAIT_BACKOFF_THRESHOLD POP_WAIT_BACKOFF_MULTIPLIER DB_THREAD_POOL_SERVICE_THREADS
@@ -38,9 +46,7 @@ const WITHOUT_EFFECT = `WORKER_ID DB_TCP_USER_TIMEOUT_MS DB_KEEPALIVES_IDLE DB_K
   FILE_BUFFER_EVENTS_PER_FILE QUEEN_UDP_PEERS QUEEN_UDP_NOTIFY_PORT QUEEN_SYNC_ENABLED QUEEN_SYNC_SECRET
   QUEEN_CACHE_PARTITION_MAX QUEEN_CACHE_PARTITION_TTL_MS QUEEN_CACHE_REFRESH_INTERVAL_MS
   QUEEN_SYNC_HEARTBEAT_MS
-  QUEEN_SYNC_DEAD_THRESHOLD_MS QUEEN_SYNC_RECV_BUFFER_MB JWT_ALGORITHM JWT_SECRET JWT_JWKS_URL JWT_PUBLIC_KEY
-  JWT_ISSUER JWT_AUDIENCE JWT_CLOCK_SKEW JWT_SKIP_PATHS JWT_JWKS_REFRESH_INTERVAL JWT_JWKS_TIMEOUT_MS
-  JWT_ROLES_CLAIM JWT_ROLES_ARRAY_CLAIM JWT_ROLE_ADMIN JWT_ROLE_READ_WRITE JWT_ROLE_READ_ONLY WEBAPP_ROOT
+  QUEEN_SYNC_DEAD_THRESHOLD_MS QUEEN_SYNC_RECV_BUFFER_MB WEBAPP_ROOT
   UWS_HTTP_MAX_HEADERS_SIZE`.split(/\s+/);
 
 const folder = mkdtempSync(join(tmpdir(), "queen-config-"));
@@ -79,11 +85,41 @@ test("the defaults follow the cores and stay within 40 connections", () => {
 test("every default of a machine with two cores", () => {
   assert.deepEqual(config({}), {
     port: 6632,
-    host: "0.0.0.0",
+    host: "127.0.0.1",
     bodyBytesMax: 67_108_864,
+    tokensEnabled: false,
+    tokenAlgorithm: "HS256",
+    tokenSecret: undefined,
+    tokenPublicKey: undefined,
+    jwksUrl: undefined,
+    jwksRefreshSeconds: 3600,
+    jwksTimeoutMs: 5000,
+    tokenIssuer: undefined,
+    tokenAudience: undefined,
+    tokenClockSkewSeconds: 30,
+    tokenRequiresExpiry: true,
+    openPaths: "/health,/metrics/prometheus,/metrics,/",
+    rolesClaim: "role",
+    rolesArrayClaim: "roles",
+    queuesClaim: "queues",
+    roleAdmin: "admin",
+    roleReadWrite: "read-write",
+    roleReadOnly: "read-only",
+    roleProduce: "produce",
+    roleConsume: "consume",
+    keysEnabled: false,
+    adminKey: undefined,
+    requestsPerSecond: 0,
+    connectionsPerAddressMax: 0,
+    waitingPopsMax: 0,
+    tlsCertificateFile: undefined,
+    tlsKeyFile: undefined,
+    tlsClientAuthorityFile: undefined,
+    corsOrigins: undefined,
     workerCount: 1,
     shutdownTimeoutMs: 10_000,
     logLevel: "info",
+    slowRequestMs: 1000,
     databaseUrl: undefined,
     dataDir: undefined,
     connectTimeoutMs: 2000,
@@ -105,6 +141,9 @@ test("every default of a machine with two cores", () => {
     busyPartitionRetryMs: 10,
     segmentCacheMb: 64,
     dedupMemoryMb: 128,
+    encryptionKeys: undefined,
+    otlpEndpoint: undefined,
+    otlpTracesEndpoint: undefined,
   });
   assert(Object.isFrozen(config({})));
 });
@@ -146,6 +185,15 @@ test("each kind of mistake has its sentence", () => {
       'DEFAULT_SUBSCRIPTION_MODE must be empty, all, new or new-only, got "old"',
     ],
     [{ HOST: " " }, "HOST must not be blank"],
+    ...["collector", "localhost:4318", "ftp://collector"].map((url): [Environment, string] => [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: url },
+      `OTEL_EXPORTER_OTLP_ENDPOINT must be an address such as http://localhost:4318, got "${url}"`,
+    ]),
+    [
+      { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://me:secret@collector" },
+      "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must not hold a user and a password: " +
+        "set OTEL_EXPORTER_OTLP_HEADERS to an authorization",
+    ],
     [
       { NUM_WORKERS: "4", SIDECAR_POOL_SIZE: "8" },
       'SIDECAR_POOL_SIZE must be at least 4 per worker, 16 for 4 workers, got "8": ' +
@@ -165,11 +213,17 @@ test("each kind of mistake has its sentence", () => {
 
 test("all mistakes are reported together, and a wrong value does not blame another", () => {
   assert.deepEqual(
-    mistakes({ PORT: "http", NUM_WORKERS: "many", SIDECAR_POOL_SIZE: "5", JWT_ENABLED: "true" }, 64).map(
+    mistakes({ PORT: "http", NUM_WORKERS: "many", SIDECAR_POOL_SIZE: "5", QUEEN_ADMIN_KEY: "x" }, 64).map(
       (sentence) => sentence.split(/[ =]/)[0],
     ),
-    ["PORT", "NUM_WORKERS", "JWT_ENABLED"],
+    ["PORT", "NUM_WORKERS", "QUEEN_ADMIN_KEY"],
   );
+});
+
+test("a collector that would be spoken to by gRPC is warned about", () => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4317", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" };
+  assert.match(warnings(env).join(), /^OTEL_EXPORTER_OTLP_PROTOCOL=grpc has no effect: spans go over HTTP/);
+  assert.deepEqual(warnings({ ...env, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }), []);
 });
 
 test("a secret may come from a file", () => {
@@ -261,16 +315,64 @@ test("more connections than PostgreSQL accepts by default get a warning", () => 
   ]);
 });
 
-test("the broker refuses to start where a protection is expected that it does not have", () => {
-  for (const value of ["true", "TRUE", "1", "yes", "enabled"]) {
-    const [sentence] = mistakes({ JWT_ENABLED: value });
-    assert(sentence?.startsWith(`JWT_ENABLED=${value}: this version has no authentication; `));
+test("without authentication the broker listens on loopback, unless it is told otherwise", () => {
+  assert.equal(config({}).host, "127.0.0.1");
+  assert.equal(config({ HOST: "0.0.0.0" }).host, "0.0.0.0");
+  for (const env of [
+    { JWT_ENABLED: "true", JWT_SECRET: "s" },
+    { QUEEN_API_KEYS: "on" },
+    { QUEEN_ADMIN_KEY: "k".repeat(32) },
+  ]) {
+    assert.equal(config(env).host, "0.0.0.0", Object.keys(env).join());
   }
-  for (const name of ["QUEEN_ENCRYPTION_KEY", "QUEEN_ENCRYPTION_KEY_FILE"]) {
-    const [sentence] = mistakes({ [name]: "00ff" });
-    assert(sentence?.startsWith(`${name} is set: this version does not encrypt messages; `));
+});
+
+test("authentication that lacks something stops the start", () => {
+  const cases: [Environment, RegExp][] = [
+    [{ JWT_ENABLED: "true" }, /^JWT_ALGORITHM=HS256 needs JWT_SECRET$/],
+    [
+      { JWT_ENABLED: "true", JWT_ALGORITHM: "RS256", JWT_SECRET: "s" },
+      /needs JWT_PUBLIC_KEY or JWT_JWKS_URL$/,
+    ],
+    [{ JWT_ENABLED: "true", JWT_ALGORITHM: "auto" }, /^JWT_ENABLED is on: set JWT_SECRET, /],
+    [{ JWT_JWKS_URL: "file:///keys" }, /^JWT_JWKS_URL must begin with https/],
+    [{ QUEEN_ADMIN_KEY: "short" }, /^QUEEN_ADMIN_KEY must have at least 32 characters$/],
+    [{ QUEEN_TLS_CERT_FILE: "a" }, /go together/],
+    [{ QUEEN_TLS_CLIENT_CA_FILE: "a" }, /needs QUEEN_TLS_CERT_FILE/],
+    [{ JWT_ENABLED: "enabled" }, /^JWT_ENABLED must be on or off/],
+  ];
+  for (const [env, sentence] of cases) {
+    const [first, ...others] = mistakes(env);
+    assert.match(first!, sentence);
+    assert.deepEqual(others, []);
   }
-  assert.deepEqual(warnings({ JWT_ENABLED: "false", QUEEN_ENCRYPTION_KEY: "" }), []);
+});
+
+test("secrets of access are never printed", () => {
+  const env = { JWT_SECRET: "secret-1", JWT_PUBLIC_KEY: "secret-2", QUEEN_ADMIN_KEY: "secret-3".repeat(4) };
+  assert.doesNotMatch(printConfig(config(env)), /secret-/);
+});
+
+test("encryption keys are checked, may come from a file, and are never shown", () => {
+  const [one, two] = ["1a".repeat(32), "2B".repeat(32)];
+  const path = join(folder, "keys");
+  writeFileSync(path, `${one}\n${two}\n`);
+  assert.equal(config({ QUEEN_ENCRYPTION_KEY_FILE: path }).encryptionKeys, `${one}\n${two}`);
+  const read = config({ QUEEN_ENCRYPTION_KEY: `${one},${two}` });
+  assert.match(printConfig(read), /^QUEEN_ENCRYPTION_KEY=\*\*\*$/m);
+  assert(!printConfig(read).includes(one));
+
+  for (const [text, what] of [
+    ["00ff", "; key 1 of 1 has 4 characters"],
+    [`${one},${two}0`, "; key 2 of 2 has 65 characters"],
+    [`${one}, ${"x".repeat(64)}`, "; key 2 of 2 has 64 characters, not all hexadecimal"],
+    [",", ""],
+  ] as const) {
+    assert.deepEqual(mistakes({ QUEEN_ENCRYPTION_KEY: text }), [
+      `QUEEN_ENCRYPTION_KEY must be keys of 64 hexadecimal characters with commas between them${what}. ` +
+        "Make one with: openssl rand -hex 32",
+    ]);
+  }
 });
 
 test("the help mentions every variable and flag within 100 columns", () => {

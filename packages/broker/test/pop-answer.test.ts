@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { messageId, messageIdPrefix, parseLeaseId, partitionId } from "@queen/protocol";
+import { Keyring } from "../src/operations/encryption.ts";
 import { popAnswer, type TakenLane } from "../src/operations/pop-answer.ts";
 import { makeSegments, type Segment } from "../src/operations/segment.ts";
+
+const keyring = new Keyring([], () => assert.fail("nothing is sealed here"));
 
 /** A segment of messages m<first>, m<first + 1>, … */
 function segmentOf(firstOffset: number, count: number): Segment {
@@ -37,7 +40,7 @@ const lane = (partition: number, fields: Partial<TakenLane>): TakenLane => ({
 });
 
 const read = (lanes: readonly TakenLane[], token: number | undefined = 7) => {
-  const { body, messages } = popAnswer(lanes, '"g"', token);
+  const { body, messages } = popAnswer(lanes, '"g"', token, keyring);
   const answer = JSON.parse(body);
   assert.equal(answer.messages.length, messages);
   return answer;
@@ -114,7 +117,12 @@ test("several lanes stand one after the other under one lease that names them al
 });
 
 test("without a token there is no lease", () => {
-  const { body } = popAnswer([lane(1, { from: 0, to: 1, segments: [segmentOf(0, 1)] })], '"g"', undefined);
+  const { body } = popAnswer(
+    [lane(1, { from: 0, to: 1, segments: [segmentOf(0, 1)] })],
+    '"g"',
+    undefined,
+    keyring,
+  );
   const answer = JSON.parse(body);
   assert.equal(answer.leaseId, "");
   assert.equal(answer.messages[0].leaseId, "");
@@ -126,6 +134,6 @@ test("bytes of a payload pass as they are", () => {
   const ends = Buffer.alloc(4);
   ends.writeUInt32BE(body.length);
   const segment = { firstOffset: 0, count: 1, createdAtUs: 0, ends: ends.toString("latin1"), body };
-  const answer = popAnswer([lane(1, { from: 0, to: 1, segments: [segment] })], '"g"', 1);
+  const answer = popAnswer([lane(1, { from: 0, to: 1, segments: [segment] })], '"g"', 1, keyring);
   assert.ok(answer.body.includes(`"data":${payload},"createdAt"`));
 });

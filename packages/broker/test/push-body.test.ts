@@ -345,6 +345,53 @@ describe("fields", () => {
   });
 });
 
+describe("traceparent", () => {
+  const own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const request = "00-11111111111111111111111111111111-2222222222222222-00";
+  const fragment = (item: string, given?: string): string =>
+    parsePushBody(bodyText(Buffer.from(`{"items":[${item}]}`)), () => NEW_ID, null, given)[0]!.fragment;
+  const carrying = (traceparent: string, traceId = "null"): string =>
+    `"transactionId":"t","traceId":${traceId},"producerSub":null,"traceparent":"${traceparent}","data":1`;
+
+  test("an item carries its own, or else its request's, before the payload", () => {
+    const item = (fields: string): string => `{"queue":"q","transactionId":"t","payload":1${fields}}`;
+    assert.equal(fragment(item("")), fragmentOf('"t"', "1"));
+    assert.equal(fragment(item(""), request), carrying(request));
+    assert.equal(fragment(item(`,"traceparent":"${own}"`)), carrying(own));
+    assert.equal(fragment(item(`,"traceparent":"${own}"`), request), carrying(own));
+    assert.equal(fragment(item(`,"trace\\u0070arent":"\\u0030${own.slice(1)}"`)), carrying(own));
+    const traceId = `"${NEW_ID}"`;
+    assert.equal(
+      fragment(item(`,"traceId":${traceId},"traceparent":"${own}"`), request),
+      carrying(own, traceId),
+    );
+    assert.equal(fragment(item(`,"traceId":${traceId}`), request), carrying(request, traceId));
+  });
+
+  test("what is none is ignored, whatever it is", () => {
+    const bad = [
+      "null",
+      "5",
+      "{}",
+      '""',
+      `"01${own.slice(2)}"`,
+      `"ff${own.slice(2)}"`,
+      `"${own}-00"`,
+      `"${own.toUpperCase()}"`,
+      `"${own.slice(0, -1)}"`,
+      `"${own}\\n"`,
+      `" ${own}"`,
+      `"00-${"0".repeat(32)}-b7ad6b7169203331-01"`,
+      `"00-0af7651916cd43dd8448eb211c80319c-${"0".repeat(16)}-01"`,
+    ];
+    for (const value of bad) {
+      const item = `{"queue":"q","transactionId":"t","payload":1,"traceparent":${value}}`;
+      assert.equal(fragment(item), fragmentOf('"t"', "1"), value);
+      assert.equal(fragment(item, request), carrying(request), value);
+    }
+  });
+});
+
 test("a reader reads items anywhere in a body, under the path it is given", () => {
   const scanner = new JsonScanner('{"operations":[{"items":[{"queue":"a"}]},{"items":[{"queue":2}]}]}');
   const reader = new PushItemReader(scanner, () => NEW_ID, null);

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BrokerError } from "@queen/protocol";
-import { parseQueueOptions, QUEUE_OPTIONS, showQueueOptions } from "../src/operations/queue-options.ts";
+import {
+  parseQueueOptions as parse,
+  QUEUE_OPTIONS,
+  showQueueOptions,
+} from "../src/operations/queue-options.ts";
+
+const parseQueueOptions = (options: unknown) => parse(options, true);
 
 const refuses = (options: unknown, message: RegExp): void => {
   assert.throws(
@@ -73,6 +79,12 @@ for (const [name, option] of Object.entries(QUEUE_OPTIONS)) {
     }
   });
 }
+
+test("encryption is refused where there is no key, and can always be switched off", () => {
+  assert.deepEqual(parse({ encryptionEnabled: true }, true).columns, { encryption_enabled: true });
+  assert.deepEqual(parse({ encryptionEnabled: false }, false).columns, { encryption_enabled: false });
+  assert.throws(() => parse({ encryptionEnabled: true }, false), /QUEEN_ENCRYPTION_KEY/);
+});
 
 test("all options are shown with the types that clients compare", () => {
   const row = Object.fromEntries(

@@ -9,6 +9,7 @@ import {
   SEGMENT_MESSAGES_MAX,
   type Storable,
   traceIdJson,
+  traceparentOf,
   transactionIdJson,
 } from "../src/operations/segment.ts";
 
@@ -25,6 +26,16 @@ test("a fragment's transactionId and traceId are found as they stand there", () 
   assert.equal(transactionIdJson(text), '"a\\",\\"traceId\\":\\"x"');
   assert.equal(traceIdJson(text), '"00000000-0000-0000-0000-000000000001"');
   assert.equal(traceIdJson(fragment("t", null, ",")), "null");
+});
+
+test("a fragment's traceparent is found in its header only", () => {
+  const carried = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const field = `,"traceparent":"${carried}"`;
+  const id = `a${field},"data":`;
+  assert.equal(traceparentOf(fragment(id, null, { traceparent: carried })), undefined);
+  const text = fragment(id, null, { traceparent: "x" }).replace(',"data":{', `${field},"data":{`);
+  assert.equal(traceparentOf(text), carried);
+  assert.equal(traceparentOf(""), undefined);
 });
 
 test("any transactionId is found again, and no other for it", () => {

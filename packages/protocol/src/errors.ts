@@ -9,10 +9,13 @@ export const ERRORS = {
   REQUEST_TIMEOUT: { status: 408, retryable: true },
   CONFLICT: { status: 409, retryable: false },
   BODY_TOO_LARGE: { status: 413, retryable: false },
+  TOO_MANY_REQUESTS: { status: 429, retryable: true },
   OVERLOADED: { status: 503, retryable: true },
+  ENCRYPTION_KEY_MISSING: { status: 503, retryable: true },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true },
   IDENTITY_PROVIDER_UNAVAILABLE: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },
+  MESSAGE_DAMAGED: { status: 500, retryable: false },
   INTERNAL: { status: 500, retryable: false },
 } as const satisfies Record<string, { status: number; retryable: boolean }>;
 

@@ -6,6 +6,7 @@
  *   partition  pppppppp-pppp-8002-8000-000000000000     partition
  *   queue      qqqqqqqq-qqqq-8003-8000-000000000000     queue
  *   letter     dddddddd-dddd-8004-8000-000000000000     dead letter
+ *   trace      tttttttt-tttt-8005-8000-000000000000     trace
  *   lease      pppppppp-pppp-8ttt-8ttt-ttttttt00000     first partition, token (52 bits), then the
  *              distances to the further partitions in base 36: «<uuid>.1.a.3»
  *
@@ -30,6 +31,7 @@ export const partitionId = (partition: number): string => `${head(partition)}-80
 export const queueId = (queue: number): string => `${head(queue)}-8003-8000-000000000000`;
 
 export const deadLetterId = (letter: number): string => `${head(letter)}-8004-8000-000000000000`;
+export const traceRecordId = (trace: number): string => `${head(trace)}-8005-8000-000000000000`;
 
 const LETTER_ID = /^([0-9a-f]{8})-([0-9a-f]{4})-8004-8000-0{12}$/i;
 

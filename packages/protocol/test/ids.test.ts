@@ -15,6 +15,7 @@ import {
   parsePartitionId,
   partitionId,
   queueId,
+  traceRecordId,
 } from "../src/index.ts";
 
 const number48 = fc.oneof(
@@ -32,6 +33,7 @@ test("ids have the forms that the page on the wire shows", () => {
   assert.equal(partitionId(0x123456789abc), "12345678-9abc-8002-8000-000000000000");
   assert.equal(queueId(7), "00000000-0007-8003-8000-000000000000");
   assert.equal(deadLetterId(7), "00000000-0007-8004-8000-000000000000");
+  assert.equal(traceRecordId(7), "00000000-0007-8005-8000-000000000000");
   assert.equal(
     leaseId({ token: 0xabcdef1234567, partitions: [5, 6, 16, 19] }),
     "00000000-0005-8abc-8def-123456700000.1.a.3",

@@ -1,6 +1,7 @@
 /**
- * The audit log: who did what, for every change of the control plane and every refused request. An entry is
- * a log line at once, and a row within a second; while the database is away rows wait, up to a bound.
+ * The audit log keeps who did what in the database: every change of the control plane and every refused
+ * request. An entry is a row within a second. Refusals that repeat are one row with a count. While the
+ * database is away rows wait, up to a bound; the log file has all of it in any case.
  */
 import type { Log } from "../telemetry.ts";
 
@@ -9,13 +10,18 @@ export interface AuditEntry {
   readonly address: string;
   /** Method and route. */
   readonly action: string;
-  /** The path that was asked for. */
+  /** What was meant, by name. */
   readonly target: string;
   readonly status: number;
 }
 
+export interface AuditRow extends AuditEntry {
+  readonly at: string;
+  times: number;
+}
+
 export interface AuditLogOptions {
-  readonly write: (entries: readonly (AuditEntry & { readonly at: string })[]) => Promise<void>;
+  readonly write: (rows: readonly AuditRow[]) => Promise<void>;
   readonly log: Log;
 }
 
@@ -27,8 +33,9 @@ const TARGET_LENGTH_MAX = 500;
 
 export class AuditLog {
   readonly #options: AuditLogOptions;
-  #waiting: (AuditEntry & { readonly at: string })[] = [];
-  #dropped = 0;
+  #waiting: AuditRow[] = [];
+  #refusals = new Map<string, AuditRow>();
+  #isFull = false;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
 
@@ -37,17 +44,25 @@ export class AuditLog {
   }
 
   add(entry: AuditEntry): void {
-    const { log } = this.#options;
-    const event = entry.status === 401 || entry.status === 403 ? "audit.refused" : "audit.changed";
-    const target = entry.target.slice(0, TARGET_LENGTH_MAX);
-    log.info({ ...entry, target }, event);
-    if (this.#waiting.length >= WAITING_MAX) {
-      if (this.#dropped++ === 0) {
-        log.warn({ message: "the database is away too long: entries are in the log only" }, "audit.dropped");
-      }
+    const isRefusal = entry.status === 401 || entry.status === 403;
+    const key = `${entry.status} ${entry.actor} ${entry.address} ${entry.action}`;
+    const repeated = isRefusal ? this.#refusals.get(key) : undefined;
+    if (repeated) {
+      repeated.times += 1;
       return;
     }
-    this.#waiting.push({ ...entry, target, at: new Date().toISOString() });
+    if (this.#waiting.length >= WAITING_MAX) {
+      if (!this.#isFull) {
+        const message = "the database is away too long: what is audited now is in this log only";
+        this.#options.log.warn({ message }, "audit.full");
+      }
+      this.#isFull = true;
+      return;
+    }
+    const target = entry.target.slice(0, TARGET_LENGTH_MAX);
+    const row = { ...entry, target, at: new Date().toISOString(), times: 1 };
+    this.#waiting.push(row);
+    if (isRefusal) this.#refusals.set(key, row);
     this.#timer ??= setTimeout(() => void this.flush(), WRITE_AFTER_MS);
   }
 
@@ -63,16 +78,17 @@ export class AuditLog {
 
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.slice(0, AT_ONCE_MAX);
+      const rows = this.#waiting.splice(0, AT_ONCE_MAX);
+      this.#refusals.clear();
       try {
-        await this.#options.write(batch);
+        await this.#options.write(rows);
       } catch (error) {
         this.#options.log.warn({ error }, "audit.not_written");
+        this.#waiting.unshift(...rows);
         this.#timer ??= setTimeout(() => void this.flush(), RETRY_AFTER_MS).unref();
         return;
       }
-      this.#waiting = this.#waiting.slice(batch.length);
-      this.#dropped = 0;
+      this.#isFull = false;
     }
   }
 }

@@ -1,7 +1,8 @@
 /** The guard finds out who sends a request, and whether he may. */
 import { BrokerError } from "@queen/protocol";
+import { hashApiKey, isSameHash } from "./api-key.ts";
 import type { ApiKeyVerifier } from "./api-key-verifier.ts";
-import { ANYBODY, type Identity, NOBODY } from "./identity.ts";
+import { ANYBODY, Identity, NOBODY } from "./identity.ts";
 import type { Access } from "./roles.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 
@@ -10,9 +11,18 @@ export interface GuardOptions {
   readonly tokens: TokenVerifier | undefined;
   /** Undefined: no keys are accepted. */
   readonly keys: ApiKeyVerifier | undefined;
+  /** The administrator's own key; undefined: there is none. */
+  readonly adminKey: string | undefined;
   /** Paths that are open to everybody; one that ends in `/` and is longer stands for all below it. */
   readonly openPaths: readonly string[];
 }
+
+const ADMINISTRATOR = new Identity({
+  subject: "key:admin",
+  name: "the administrator's key",
+  roles: ["admin"],
+  queues: undefined,
+});
 
 export class Guard {
   readonly #options: GuardOptions;
@@ -22,12 +32,17 @@ export class Guard {
   }
 
   get isOn(): boolean {
-    return this.#options.tokens !== undefined || this.#options.keys !== undefined;
+    const { tokens, keys, adminKey } = this.#options;
+    return tokens !== undefined || keys !== undefined || adminKey !== undefined;
+  }
+
+  /** Who everybody is while nobody is asked. */
+  get anybody(): Identity {
+    return ANYBODY;
   }
 
   /** Throws where there is no valid credential, or where it does not allow this. */
   admit(access: Access, path: string, authorization: string | undefined): Identity | Promise<Identity> {
-    if (!this.isOn) return ANYBODY;
     if (access === "open" || this.#isOpen(path)) return NOBODY;
     const identity = this.#identify(authorization);
     if (!(identity instanceof Promise)) {
@@ -43,7 +58,9 @@ export class Guard {
   #identify(authorization: string | undefined): Identity | Promise<Identity> {
     const credential = authorization?.replace(/^bearer +/i, "").trim();
     if (!credential) throw new BrokerError("UNAUTHENTICATED", "Authentication required");
-    const { keys, tokens } = this.#options;
+    const { keys, tokens, adminKey } = this.#options;
+    if (adminKey !== undefined && isSameHash(hashApiKey(adminKey), hashApiKey(credential)))
+      return ADMINISTRATOR;
     const byKey = keys?.verify(credential);
     if (byKey) return byKey;
     if (tokens) return tokens.verify(credential);

@@ -27,6 +27,11 @@ export class Identity implements IdentityFacts {
     this.#accesses = new Set(roles.flatMap((role) => MAY[role]));
   }
 
+  /** Whether he has shown who he is. */
+  get isKnown(): boolean {
+    return this !== ANYBODY && this !== NOBODY;
+  }
+
   /** Whether he may use only some queues. */
   get isLimited(): boolean {
     return this.queues !== undefined;

@@ -12,6 +12,7 @@ import { BrokerError } from "@queen/protocol";
 import { classify, isDeterministic, isRetryable } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import type { Slots } from "../postgres/slots.ts";
+import type { EndCall, OperationSpan, Tracing } from "../tracing.ts";
 import { decideBatch } from "./batch-policy.ts";
 import { OperationQueue } from "./operation-queue.ts";
 import { type OperationFigures, OperationStatistics } from "./operation-statistics.ts";
@@ -24,6 +25,11 @@ export interface BatchKind<Operation, Result> {
   run(session: Session, operations: readonly Operation[]): Promise<Result[]>;
   /** Whether a call whose outcome is unknown may simply be made again. */
   readonly repeatable: boolean;
+  /** Under which name a call is traced, and the spans of the requests in an operation. */
+  readonly traced?: {
+    readonly procedure: string;
+    spans(operation: Operation): Iterable<OperationSpan | undefined>;
+  };
 }
 
 export interface BatchLimits {
@@ -49,10 +55,18 @@ export class Batcher<Operation, Result> {
   readonly #limits: BatchLimits;
   readonly #queue: OperationQueue<Entry<Operation, Result>>;
   readonly #now: () => number;
+  readonly #tracing: Tracing | undefined;
   #scheduled = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(kind: BatchKind<Operation, Result>, slots: Slots, limits: BatchLimits, now: () => number) {
+  constructor(
+    kind: BatchKind<Operation, Result>,
+    slots: Slots,
+    limits: BatchLimits,
+    now: () => number,
+    tracing?: Tracing,
+  ) {
+    this.#tracing = tracing;
     this.#kind = kind;
     this.#slots = slots;
     this.#limits = limits;
@@ -140,14 +154,15 @@ export class Batcher<Operation, Result> {
 
   async #run(session: Session, batch: Entry<Operation, Result>[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
+      const operations = batch.map((entry) => entry.operation);
+      const endCall = this.#traceCall(operations);
       try {
-        const results = await this.#kind.run(
-          session,
-          batch.map((entry) => entry.operation),
-        );
+        const results = await this.#kind.run(session, operations);
+        endCall?.();
         for (let index = 0; index < batch.length; index++) batch[index]!.resolve(results[index]!);
         return;
       } catch (error) {
+        endCall?.(error);
         this.statistics.failures++;
         if (session.closed && this.#kind.repeatable) {
           for (const entry of batch) this.#again(entry, error as Error);
@@ -167,6 +182,15 @@ export class Batcher<Operation, Result> {
         return;
       }
     }
+  }
+
+  #traceCall(operations: readonly Operation[]): EndCall | undefined {
+    const { traced } = this.#kind;
+    if (!this.#tracing || !traced) return undefined;
+    return this.#tracing.call(
+      traced.procedure,
+      operations.flatMap((operation) => [...traced.spans(operation)]),
+    );
   }
 
   /** Back into the queue of another slot; how long it may wait there is the slots' matter. */

@@ -1,6 +1,7 @@
 /** API keys as administrators make, list and revoke them. */
 import { BrokerError } from "@queen/protocol";
 import { formatApiKey, hashApiKey, newApiKeySecret } from "../access/api-key.ts";
+import type { StoredApiKey } from "../access/api-key-verifier.ts";
 import type { Role } from "../access/roles.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
@@ -44,6 +45,12 @@ export class ApiKeys {
     );
     const { id, createdAtUs } = made!;
     return { id, key: formatApiKey(id, secret), createdAtUs };
+  }
+
+  /** For the one who verifies it; undefined: there is none, or it was revoked. */
+  async read(id: number): Promise<StoredApiKey | undefined> {
+    const [row] = await this.#use((session) => session.run(statements.readApiKey, [id]));
+    return row && { ...row, expiresAtMs: row.expiresAtUs === null ? null : row.expiresAtUs / 1000 };
   }
 
   list(): Promise<statements.ListedApiKeyRow[]> {

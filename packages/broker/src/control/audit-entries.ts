@@ -1,5 +1,5 @@
 /** The audit log's rows. */
-import type { AuditEntry } from "../access/audit-log.ts";
+import type { AuditRow } from "../access/audit-log.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 
@@ -10,12 +10,12 @@ export class AuditEntries {
     this.#use = use;
   }
 
-  async write(entries: readonly AuditEntry[]): Promise<void> {
+  async write(entries: readonly AuditRow[]): Promise<void> {
     await this.#use((session) => session.run(statements.writeAudit, [JSON.stringify(entries)]));
   }
 
   /** The newest first. */
-  list(before: number | undefined, limit: number): Promise<statements.AuditRow[]> {
+  list(before: number | undefined, limit: number): Promise<statements.ListedAuditRow[]> {
     return this.#use((session) => session.run(statements.listAudit, [before ?? null, limit]));
   }
 }

@@ -6,7 +6,7 @@
 import { BrokerError } from "@queen/protocol";
 import { encodeString } from "../operations/json-scanner.ts";
 import { transactionIdJson } from "../operations/segment.ts";
-import { transactionKey } from "../operations/transaction-key.ts";
+import { transactionKeyBytes } from "../operations/transaction-key.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 import type { DeadLetters } from "./dead-letters.ts";
@@ -121,19 +121,14 @@ export class Messages {
   /** The newest message of a partition with this transactionId. */
   async find(partition: number, transactionId: string): Promise<Place | undefined> {
     const { use } = this.#options;
-    const key = transactionKey(transactionId);
-    const bytes = Buffer.allocUnsafe(8);
-    bytes.writeUInt32BE(key.high, 0);
-    bytes.writeUInt32BE(key.low, 4);
+    const key = transactionKeyBytes(transactionId);
     const json = encodeString(transactionId);
     const [lane] = await use((session) => session.run(statements.readPartition, [partition]));
     let below = lane?.nextOffset ?? 0;
     for (const step of SEARCH_STEPS) {
       if (below === 0) break;
       const from = Math.max(0, below - step);
-      const rows = await use((session) =>
-        session.run(statements.findInLane, [partition, bytes, from, below]),
-      );
+      const rows = await use((session) => session.run(statements.findInLane, [partition, key, from, below]));
       const found = rows.find((row) => transactionIdJson(row.fragment) === json);
       if (found) return { partition, offset: found.offset };
       below = from;

@@ -1,5 +1,6 @@
-/** The handlers of queues and of the broker's own state: configure, delete, health, metrics. */
+/** The handlers of queues and of the broker's own state: configure, delete, clear, health, metrics. */
 import { BrokerError, partitionId, queueId } from "@queen/protocol";
+import type { Clear, Clearing } from "../control/clearing.ts";
 import type { Queues } from "../control/queues.ts";
 import { checkName } from "../operations/names.ts";
 import { parseQueueOptions, showQueueOptions } from "../operations/queue-options.ts";
@@ -8,6 +9,9 @@ import type { Answer, Request } from "./route.ts";
 
 export interface AdminOptions {
   readonly queues: Queues;
+  /** Whether this broker has a key. */
+  readonly canEncrypt: boolean;
+  readonly clearing: Clearing;
   readonly isReady: () => boolean;
   readonly metrics: () => Record<string, unknown>;
   readonly workerIndex: number;
@@ -31,7 +35,7 @@ export class Admin {
       throw new BrokerError("VALIDATION_FAILED", 'mode must be "replace" or "merge".');
     }
     const name = checkName(fields.queue, "queue", { allowEmpty: true });
-    const { columns, unknown } = parseQueueOptions(fields.options);
+    const { columns, unknown } = parseQueueOptions(fields.options, this.#options.canEncrypt);
     const queue = await this.#options.queues.configure({
       name,
       namespace: optionalName(fields.namespace, "namespace"),
@@ -39,7 +43,7 @@ export class Admin {
       options: columns,
       merge: mode === "merge",
     });
-    return json(200, {
+    const answer = json(200, {
       configured: true,
       queueId: queueId(queue.id),
       partitionId: partitionId(queue.partition),
@@ -49,11 +53,26 @@ export class Admin {
       options: showQueueOptions(queue.row),
       ...(unknown.length > 0 ? { unknownOptions: unknown } : {}),
     });
+    return { ...answer, about: { queue: name } };
   }
 
   async deleteQueue(request: Request): Promise<Answer> {
     const name = checkName(request.params.queue, "queue", { allowEmpty: true });
     return json(200, { deleted: true, queue: name, existed: await this.#options.queues.delete(name) });
+  }
+
+  async clearQueue(request: Request, query: Omit<Clear, "queue">): Promise<Answer> {
+    const { partition, deadLetters } = query;
+    const queue = checkName(request.params.queue, "queue", { allowEmpty: true });
+    const cleared = await this.#options.clearing.clear({ queue, partition, deadLetters });
+    return json(200, {
+      cleared: true,
+      queue,
+      ...(partition === undefined ? {} : { partition }),
+      messages: cleared.messages,
+      partitions: cleared.partitions,
+      deadLetters: cleared.deadLetters,
+    });
   }
 
   async health(): Promise<Answer> {

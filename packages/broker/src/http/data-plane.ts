@@ -1,21 +1,27 @@
 /** The handlers of the data plane: push, pop, ack, lease, transaction. Each builds its answer's bytes itself. */
-import { BrokerError, offsetSuffix, QUEUE_MODE_GROUP } from "@queen/protocol";
+import { BrokerError, offsetSuffix, parsePartitionId, QUEUE_MODE_GROUP } from "@queen/protocol";
+import type { Identity } from "../access/identity.ts";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
 import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
+import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
-import { popAnswer } from "../operations/pop-answer.ts";
+import { popAnswer, type TakenLane, traceparentsIn, unreadableError } from "../operations/pop-answer.ts";
 import { parsePushBody } from "../operations/push-body.ts";
 import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
-import { parseTransactionBody } from "../operations/transaction-body.ts";
+import { readTraceparent } from "../operations/traceparent.ts";
+import { parseTransactionBody, type TransactionBody } from "../operations/transaction-body.ts";
 import type { EmptyReason, PopOutcome, PopRequest, Subscription, Taken } from "../popping/pop.ts";
 import type { Popper } from "../popping/popper.ts";
 import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Renewer } from "../settling/renewer.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
+import type { OperationSpan } from "../tracing.ts";
 import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
 import type { Answer, Request } from "./route.ts";
+import type { QueueOfPartition } from "./scope.ts";
+import { describeAck, describePop, describePush } from "./span-facts.ts";
 
 export interface DataPlaneOptions {
   readonly pusher: Pusher;
@@ -23,13 +29,21 @@ export interface DataPlaneOptions {
   readonly settler: Settler;
   readonly renewer: Renewer;
   readonly transactor: Transactor;
+  readonly keyring: Keyring;
   /** A pop's messages are on their way to a client, under a lease. */
   readonly delivered: (taken: readonly Taken[], token: number) => void;
   readonly giveBack: (taken: readonly Taken[], token: number) => void;
+  /** What a pop took cannot be delivered, for this reason: nothing of it may count as delivered; never rejects. */
+  readonly undeliverable: (
+    taken: readonly Taken[],
+    token: number | undefined,
+    reason: string,
+  ) => Promise<void>;
   /** Some of what was leased holds no message any more; never rejects. */
   readonly finishGone: (taken: readonly Taken[], token: number) => Promise<void>;
   /** The queues of a namespace and a task, the most urgent first. */
   readonly queuesOf: (namespace: string, task: string) => Promise<string[]>;
+  readonly queueOfPartition: QueueOfPartition;
   /** The time that a text means, as PostgreSQL writes it; undefined: it means none. */
   readonly readTimestamp: (text: string) => Promise<string | undefined>;
   readonly newTransactionId: () => string;
@@ -61,6 +75,16 @@ export interface AnyPopQuery extends PopQuery {
   readonly task: string | undefined;
 }
 
+interface AssembledPop extends Answer {
+  readonly messages: number;
+  readonly gone: number;
+  /** The lanes that are in the answer. */
+  readonly taken: readonly Taken[];
+  /** Why others are not; they are being put back. */
+  readonly problem?: BrokerError | undefined;
+  readonly putBack?: Promise<void> | undefined;
+}
+
 const QUEUES_PER_POP_MAX = 200;
 // A pop that meets only deleted messages goes on so often before it is answered as empty.
 const POP_ROUNDS_MAX = 1_000;
@@ -74,13 +98,16 @@ export class DataPlane {
 
   // ------------------------------------------------------------------------------------------------ push
 
-  async push(request: Request): Promise<Answer> {
+  async push(request: Request, span?: OperationSpan): Promise<Answer> {
     const { pusher, statistics, now, newTransactionId } = this.#options;
     const startedAtMs = now();
     this.#options.active();
-    const items = parsePushBody(request.text(), newTransactionId, null);
+    const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
+    const items = parsePushBody(request.text(), newTransactionId, request.identity.subject, traceparent);
+    checkQueues(request.identity, items);
+    if (span) describePush(span, items);
     if (items.length === 0) return { status: 201, body: "[]" };
-    const pushed = await pusher.push(items);
+    const pushed = await pusher.push(items, span);
     statistics.push.answered(items.length, now() - startedAtMs);
     if (pushed.error) throw pushed.error;
     return { status: 201, body: pushAnswer(pushed) };
@@ -88,25 +115,31 @@ export class DataPlane {
 
   // ------------------------------------------------------------------------------------------------- pop
 
-  async popQueue(request: Request, query: PopQuery): Promise<Answer> {
+  async popQueue(request: Request, query: PopQuery, span?: OperationSpan): Promise<Answer> {
     const queue = checkName(request.params.queue, "queue", { allowEmpty: true });
+    request.identity.checkQueue(queue);
     const partition =
       request.params.partition === undefined ? undefined : checkName(request.params.partition, "partition");
-    return this.#pop(request, query, [queue], partition);
+    return this.#pop(request, query, [queue], partition, span);
   }
 
   /** By `queue` and `partition`, or by `namespace` and `task`. */
-  async popAny(request: Request, query: AnyPopQuery): Promise<Answer> {
+  async popAny(request: Request, query: AnyPopQuery, span?: OperationSpan): Promise<Answer> {
     const { queue, partition, namespace = "", task = "" } = query;
-    if (queue !== undefined) return this.#pop(request, query, [queue], partition);
+    if (queue !== undefined) {
+      request.identity.checkQueue(queue);
+      return this.#pop(request, query, [queue], partition, span);
+    }
     if (namespace === "" && task === "") {
       throw new BrokerError(
         "VALIDATION_FAILED",
         "Say what to pop: queue (and partition), or namespace or task.",
       );
     }
-    const queues = await this.#options.queuesOf(namespace, task);
-    return this.#pop(request, query, queues.slice(0, QUEUES_PER_POP_MAX), undefined);
+    const queues = (await this.#options.queuesOf(namespace, task)).filter((name) =>
+      request.identity.mayUse(name),
+    );
+    return this.#pop(request, query, queues.slice(0, QUEUES_PER_POP_MAX), undefined, span);
   }
 
   async #pop(
@@ -114,6 +147,7 @@ export class DataPlane {
     query: PopQuery,
     queues: readonly string[],
     partition: string | undefined,
+    span: OperationSpan | undefined,
   ): Promise<Answer> {
     const { now, statistics } = this.#options;
     const startedAtMs = now();
@@ -130,17 +164,23 @@ export class DataPlane {
       autoAck,
       waitMs,
       subscription,
+      span,
     });
     const leftMs = (): number => (timeoutMs > 0 ? Math.max(1, timeoutMs - (now() - startedAtMs)) : 0);
     for (let round = 1; ; round++) {
       const outcome = await this.#popFirst(request, queues, wanted, leftMs);
-      const answer = this.#popAnswer(request, outcome, autoAck);
+      const answer = this.#popAnswer(request, outcome, autoAck, span);
       if (outcome.status === "messages" && answer.gone > 0 && !autoAck) {
-        const finished = this.#options.finishGone(outcome.taken, outcome.token);
+        const finished = this.#options.finishGone(answer.taken, outcome.token);
         if (answer.messages === 0) await finished;
+      }
+      if (answer.problem && answer.messages === 0) {
+        await answer.putBack;
+        throw answer.problem;
       }
       if (outcome.status === "empty" || answer.messages > 0 || round >= POP_ROUNDS_MAX) {
         statistics.pop.answered(answer.messages, now() - startedAtMs);
+        if (span) describePop(span, { queues, partition, group }, outcome, answer.messages);
         return answer.messages > 0 || outcome.status === "empty"
           ? answer
           : emptyAnswer("no_available_partition");
@@ -206,12 +246,15 @@ export class DataPlane {
     request: Request,
     outcome: PopOutcome,
     autoAck: boolean,
-  ): Answer & { readonly messages: number; readonly gone: number } {
-    if (outcome.status === "empty") return { ...emptyAnswer(outcome.reason), messages: 0, gone: 0 };
-    const { taken, token, group } = outcome;
-    const { delivered, giveBack } = this.#options;
-    const answer = popAnswer(
-      taken.map(({ groupLane: { lane }, from, to, acked, segments }) => ({
+    span: OperationSpan | undefined,
+  ): AssembledPop {
+    if (outcome.status === "empty")
+      return { ...emptyAnswer(outcome.reason), messages: 0, gone: 0, taken: [] };
+    const { token, group } = outcome;
+    const { delivered, giveBack, keyring, undeliverable } = this.#options;
+    const lease = autoAck ? undefined : token;
+    const lanes = outcome.taken.map(
+      ({ groupLane: { lane }, from, to, acked, segments }): TakenLane => ({
         queueJson: lane.queue.nameJson,
         partitionJson: lane.nameJson,
         partition: lane.id,
@@ -221,15 +264,25 @@ export class DataPlane {
         to,
         acked,
         segments,
-      })),
-      group.nameJson,
-      autoAck ? undefined : token,
+      }),
     );
+    const { unreadable, ...answer } = popAnswer(lanes, group.nameJson, lease, keyring);
+    span?.link(traceparentsIn(lanes));
+    let { taken } = outcome;
+    let problem: BrokerError | undefined;
+    let putBack: Promise<void> | undefined;
+    if (unreadable.length > 0) {
+      const isUnreadable = ({ groupLane }: Taken): boolean =>
+        unreadable.some(({ lane }) => lane.partition === groupLane.lane.id);
+      problem = unreadableError(unreadable[0]!);
+      putBack = undeliverable(taken.filter(isUnreadable), lease, problem.message);
+      taken = taken.filter((each) => !isUnreadable(each));
+    }
     if (!autoAck) {
       delivered(taken, token);
       if (answer.messages > 0) request.onHangUp(() => giveBack(taken, token));
     }
-    return { status: 200, ...answer };
+    return { status: 200, ...answer, taken, problem, putBack };
   }
 
   async #subscription(group: string, query: PopQuery): Promise<Subscription> {
@@ -251,26 +304,28 @@ export class DataPlane {
 
   // ------------------------------------------------------------------------------------------------- ack
 
-  ack(request: Request): Promise<Answer> {
-    return this.#ack([parseAckBody(requiredJson(request))]);
+  ack(request: Request, span?: OperationSpan): Promise<Answer> {
+    return this.#ack(request, [parseAckBody(requiredJson(request))], span);
   }
 
-  ackBatch(request: Request): Promise<Answer> {
-    return this.#ack(parseAckBatchBody(requiredJson(request)));
+  ackBatch(request: Request, span?: OperationSpan): Promise<Answer> {
+    return this.#ack(request, parseAckBatchBody(requiredJson(request)), span);
   }
 
-  async #ack(items: readonly AckItem[]): Promise<Answer> {
+  async #ack(request: Request, items: readonly AckItem[], span: OperationSpan | undefined): Promise<Answer> {
     const { settler, statistics, now } = this.#options;
     const startedAtMs = now();
+    await this.#checkPartitions(request.identity, items);
     await settler.learn(items);
     const results = await Promise.all(
       items.map((item) =>
         item.status === undefined
           ? unknownStatus(item.statusText)
-          : settler.ack({ ...item, status: item.status }, item.group),
+          : settler.ack({ ...item, status: item.status, span }, item.group),
       ),
     );
     statistics.ack.answered(items.length, now() - startedAtMs);
+    if (span) describeAck(span, items, results);
     return { status: 200, body: ackAnswer(items, results) };
   }
 
@@ -299,15 +354,46 @@ export class DataPlane {
     };
   }
 
+  /** An ack names its partition; whose queue that is, the database may have to say. */
+  async #checkPartitions(
+    identity: Identity,
+    items: readonly { readonly partitionId: string }[],
+  ): Promise<void> {
+    if (!identity.isLimited) return;
+    for (const partitionId of new Set(items.map((item) => item.partitionId))) {
+      const partition = parsePartitionId(partitionId);
+      const queue = partition === undefined ? undefined : await this.#options.queueOfPartition(partition);
+      if (queue !== undefined) identity.checkQueue(queue);
+    }
+  }
+
+  async #checkTransaction(identity: Identity, { operations }: TransactionBody): Promise<void> {
+    checkQueues(
+      identity,
+      operations.flatMap((operation) => (operation.type === "push" ? [operation.item] : [])),
+    );
+    await this.#checkPartitions(
+      identity,
+      operations.flatMap((operation) => (operation.type === "ack" ? [operation.ack] : [])),
+    );
+  }
+
   // ----------------------------------------------------------------------------------------- transaction
 
-  async transaction(request: Request): Promise<Answer> {
+  async transaction(request: Request, span?: OperationSpan): Promise<Answer> {
     const { transactor, statistics, now, newTransactionId } = this.#options;
     const startedAtMs = now();
-    const body = parseTransactionBody(request.text(), newTransactionId, null);
+    const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
+    const body = parseTransactionBody(
+      request.text(),
+      newTransactionId,
+      request.identity.subject,
+      traceparent,
+    );
+    await this.#checkTransaction(request.identity, body);
     const transactionId = newTransactionId();
     try {
-      const results = await transactor.run(body);
+      const results = await transactor.run(body, span);
       return {
         status: 200,
         body: JSON.stringify({ transactionId, success: true, results: results.map(transactionResult) }),
@@ -336,6 +422,10 @@ export class DataPlane {
       statistics.transaction.answered(body.operations.length, now() - startedAtMs);
     }
   }
+}
+
+function checkQueues(identity: Identity, items: readonly { readonly queue: string }[]): void {
+  if (identity.isLimited) for (const { queue } of items) identity.checkQueue(queue);
 }
 
 function requiredJson(request: Request): unknown {

@@ -14,6 +14,7 @@ import type {
   DeadLetters,
   PageEnd,
 } from "../control/dead-letters.ts";
+import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
@@ -32,9 +33,11 @@ const invalid = (message: string): BrokerError => new BrokerError("VALIDATION_FA
 export class DeadLetterRoutes {
   readonly #letters: DeadLetters;
   readonly #readTimestamp: ReadTimestamp;
+  readonly #keyring: Keyring;
 
-  constructor(letters: DeadLetters, readTimestamp: ReadTimestamp) {
+  constructor(letters: DeadLetters, readTimestamp: ReadTimestamp, keyring: Keyring) {
     this.#letters = letters;
+    this.#keyring = keyring;
     this.#readTimestamp = readTimestamp;
   }
 
@@ -48,7 +51,7 @@ export class DeadLetterRoutes {
     return {
       status: 200,
       body:
-        `{"messages":[${letters.map(show).join(",")}],"total":${total},"nextPage":${nextPage},` +
+        `{"messages":[${letters.map((letter) => show(letter, this.#keyring)).join(",")}],"total":${total},"nextPage":${nextPage},` +
         `"pagination":{"limit":${limit},"offset":${offset}}}`,
     };
   }
@@ -134,13 +137,15 @@ function pageEnd(text: string | undefined): PageEnd | undefined {
 }
 
 /** As bytes, one per character: the payload is what the producer sent. */
-function show(letter: DeadLetterRow): string {
+function show(letter: DeadLetterRow, keyring: Keyring): string {
+  const { header, payload, isEncrypted, payloadError } = keyring.show(letter.fragment);
   return (
-    `{"id":"${messageId(letter.partitionId, letter.offset)}",${letter.fragment},` +
+    `{"id":"${messageId(letter.partitionId, letter.offset)}",${header},"data":${payload},` +
     `"partitionId":"${partitionId(letter.partitionId)}","queue":${encodeString(letter.queue)},` +
     `"partition":${encodeString(letter.partition)},"consumerGroup":${encodeString(letter.consumerGroup)},` +
     `"errorMessage":${encodeString(letter.errorMessage)},"retryCount":${letter.retryCount},` +
     `"createdAt":"${isoMilliseconds(letter.createdAtUs)}","failedAt":"${isoMilliseconds(letter.failedAtUs)}",` +
-    `"deadLetterId":"${deadLetterId(letter.id)}"}`
+    `"deadLetterId":"${deadLetterId(letter.id)}","isEncrypted":${isEncrypted},` +
+    `"payloadError":${payloadError === null ? "null" : encodeString(payloadError)}}`
   );
 }

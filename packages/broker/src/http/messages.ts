@@ -17,6 +17,7 @@ import type {
   Messages,
   Place,
 } from "../control/messages.ts";
+import { type Keyring, readHeader } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
 import { transactionIdJson } from "../operations/segment.ts";
@@ -62,9 +63,11 @@ const invalid = (message: string): BrokerError => new BrokerError("VALIDATION_FA
 export class MessageRoutes {
   readonly #messages: Messages;
   readonly #readTimestamp: ReadTimestamp;
+  readonly #keyring: Keyring;
 
-  constructor(messages: Messages, readTimestamp: ReadTimestamp) {
+  constructor(messages: Messages, readTimestamp: ReadTimestamp, keyring: Keyring) {
     this.#messages = messages;
+    this.#keyring = keyring;
     this.#readTimestamp = readTimestamp;
   }
 
@@ -133,7 +136,7 @@ export class MessageRoutes {
     const place = await this.#place(request, id);
     const message = place && (await this.#messages.read(place));
     if (!message) throw new BrokerError("NOT_FOUND", "Message not found");
-    return { status: 200, body: showMessage(place, message) };
+    return { status: 200, body: showMessage(place, message, this.#keyring) };
   }
 
   /** Deleting what is not there is no error: the answer says so. */
@@ -269,8 +272,9 @@ function showListed(row: ListedMessageRow): string {
         : row.queueLeaseExpiresAtUs === null
           ? "pending"
           : "processing";
+  const { header, isEncrypted } = readHeader(row.header!);
   return (
-    `{"id":"${messageId(row.partitionId, row.offset)}",${row.header},` +
+    `{"id":"${messageId(row.partitionId, row.offset)}",${header},"isEncrypted":${isEncrypted},` +
     `"partitionId":"${partitionId(row.partitionId)}","queuePath":${encodeString(`${row.queue}/${row.partition}`)},` +
     `"queue":${encodeString(row.queue)},"partition":${encodeString(row.partition)},` +
     `"namespace":${encodeString(row.namespace)},"task":${encodeString(row.task)},` +
@@ -290,7 +294,7 @@ function showBrief(row: ListedMessageRow): string {
   );
 }
 
-function showMessage({ partition, offset }: Place, message: MessageRow): string {
+function showMessage({ partition, offset }: Place, message: MessageRow, keyring: Keyring): string {
   const { queue, groups, letters } = message;
   const queueMode = groups.find((group) => group.name === QUEUE_MODE_GROUP);
   const named = groups.filter((group) => group.name !== QUEUE_MODE_GROUP);
@@ -302,9 +306,7 @@ function showMessage({ partition, offset }: Place, message: MessageRow): string 
     consumedBy,
     groups: named.length,
   });
-  const cut = message.fragment.indexOf(',"data":');
-  const header = message.fragment.slice(0, cut);
-  const payload = message.fragment.slice(cut + ',"data":'.length);
+  const { header, payload, isEncrypted, payloadError } = keyring.show(message.fragment);
   const name = queue.name as string;
   const config = {
     leaseTime: queue.lease_time,
@@ -324,7 +326,8 @@ function showMessage({ partition, offset }: Place, message: MessageRow): string 
     `{"id":"${messageId(partition, offset)}",${header},"partitionId":"${partitionId(partition)}",` +
     `"queuePath":${encodeString(`${name}/${message.partition}`)},"queue":${encodeString(name)},` +
     `"partition":${encodeString(message.partition)},"namespace":${encodeString(queue.namespace as string)},` +
-    `"task":${encodeString(queue.task as string)},"status":"${shown}","payload":${payload},"isEncrypted":false,` +
+    `"task":${encodeString(queue.task as string)},"status":"${shown}","payload":${payload},"isEncrypted":${isEncrypted},` +
+    `"payloadError":${payloadError === null ? "null" : encodeString(payloadError)},` +
     `"createdAt":"${isoMicroseconds(message.createdAtUs)}",` +
     `"errorMessage":${letter ? encodeString(letter.error) : "null"},"retryCount":${letter ? letter.retries : "null"},` +
     `"leaseExpiresAt":${timeOrNull(queueMode?.leaseExpiresAtUs ?? null)},` +

@@ -14,11 +14,15 @@ export interface Answer {
   readonly isText?: boolean;
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What a change was about, for the log, where the path does not name it. */
+  readonly about?: Readonly<Record<string, string>>;
 }
 
 export interface Request {
   /** Who sends it. */
   readonly identity: Identity;
+  readonly address: string;
+  readonly requestId: string;
   readonly method: string;
   readonly path: string;
   readonly params: Readonly<Record<string, string>>;

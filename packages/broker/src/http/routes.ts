@@ -1,26 +1,35 @@
 /** Every route, in one list. */
 import type { Admin } from "./admin.ts";
+import type { ApiKeyRoutes } from "./api-keys.ts";
 import type { ConsumerGroupRoutes } from "./consumer-groups.ts";
 import type { DataPlane } from "./data-plane.ts";
 import type { DeadLetterRoutes } from "./dead-letters.ts";
 import { Documentation } from "./documentation.ts";
 import type { MessageRoutes } from "./messages.ts";
+import type { ResourceRoutes } from "./resources.ts";
 import type { Route } from "./route.ts";
+import { accessRoutes } from "./routes/access.ts";
 import { consumerGroupRoutes } from "./routes/consumer-groups.ts";
 import { dataPlaneRoutes, type PopDefaults } from "./routes/data-plane.ts";
 import { deadLetterRoutes } from "./routes/dead-letters.ts";
 import { documentationRoutes } from "./routes/documentation.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { queueRoutes } from "./routes/queues.ts";
+import { resourceRoutes } from "./routes/resources.ts";
 import { stateRoutes } from "./routes/state.ts";
+import { traceRoutes } from "./routes/traces.ts";
+import type { TraceRoutes } from "./traces.ts";
 
 /** Who answers what. */
 export interface Handlers {
   readonly data: DataPlane;
   readonly admin: Admin;
+  readonly keys: ApiKeyRoutes;
   readonly groups: ConsumerGroupRoutes;
   readonly letters: DeadLetterRoutes;
   readonly messages: MessageRoutes;
+  readonly resources: ResourceRoutes;
+  readonly traces: TraceRoutes;
 }
 
 export interface RouteOptions {
@@ -33,10 +42,13 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
   const all: Route[] = [
     ...dataPlaneRoutes(handlers.data, popDefaults),
     ...queueRoutes(handlers.admin),
+    ...resourceRoutes(handlers.resources),
     ...messageRoutes(handlers.messages),
     ...deadLetterRoutes(handlers.letters),
     ...consumerGroupRoutes(handlers.groups),
+    ...traceRoutes(handlers.traces),
     ...stateRoutes(handlers.admin),
+    ...accessRoutes(handlers.keys),
     ...documentationRoutes(() => {
       documentation ??= new Documentation(all, version);
       return documentation;

@@ -5,13 +5,16 @@
  */
 import { messageIdPrefix, partitionId } from "@queen/protocol";
 import type { DedupWindow } from "../operations/dedup-window.ts";
+import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import type { Segment } from "../operations/segment.ts";
 import { hashText } from "../operations/transaction-key.ts";
+import type { OperationSpan } from "../tracing.ts";
 import type { Queue } from "./queue.ts";
 
 /** Who is told what became of pushed messages, each known by its index. */
 export interface MessageOwner {
+  readonly span?: OperationSpan | undefined;
   queued(index: number, lane: Lane, offset: number): void;
   duplicate(index: number, lane: Lane, offset: number): void;
   failed(index: number, error: Error): void;
@@ -21,7 +24,9 @@ export interface MessageOwner {
 export class PendingMessage {
   readonly owner: MessageOwner;
   readonly index: number;
-  readonly fragment: string;
+  /** As it is stored. */
+  fragment: string;
+  isSealed = false;
   readonly transactionId: string;
   readonly keyHigh: number;
   readonly keyLow: number;
@@ -48,6 +53,13 @@ export class PendingMessage {
     this.keyHigh = key[0]!;
     this.keyLow = key[1]!;
     this.deadlineAtMs = deadlineAtMs;
+  }
+
+  /** Encrypts the payload if its lane's queue wants it. Throws where there is no key. */
+  sealFor(lane: Lane, keyring: Keyring): void {
+    if (this.isSealed || !lane.queue.options.isEncrypted) return;
+    this.fragment = keyring.seal(this.fragment, lane.queue.name);
+    this.isSealed = true;
   }
 
   queued(lane: Lane, offset: number): void {

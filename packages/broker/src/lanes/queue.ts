@@ -14,6 +14,8 @@ export interface QueueOptions {
   readonly retryDelayMs: number;
   readonly delaySeconds: number;
   readonly windowSeconds: number;
+  /** Payloads are encrypted before they are stored. */
+  readonly isEncrypted: boolean;
   readonly dedup: WindowLimits;
 }
 
@@ -31,6 +33,7 @@ export function queueOptions(row: Readonly<Record<string, unknown>>): QueueOptio
     retryDelayMs: row.retry_delay as number,
     delaySeconds: row.delayed_processing as number,
     windowSeconds: row.window_buffer as number,
+    isEncrypted: row.encryption_enabled as boolean,
     dedup: {
       windowUs: (row.dedup_window_seconds as number) * 1_000_000,
       messagesMin: row.dedup_messages_min as number,
@@ -53,5 +56,10 @@ export class Queue {
     this.name = name;
     this.nameJson = encodeString(name);
     this.options = options;
+  }
+
+  /** The database refused plain text: encryption was switched on, and the hint of it is still on its way. */
+  mustEncrypt(): void {
+    this.options = { ...this.options, isEncrypted: true };
   }
 }

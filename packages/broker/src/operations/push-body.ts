@@ -8,6 +8,7 @@ import {
 } from "@queen/protocol";
 import { ENVELOPE_DEPTH_MAX, encodeString, JsonScanner, SEEN_ESCAPE } from "./json-scanner.ts";
 import { checkName, subject } from "./names.ts";
+import { readTraceparent } from "./traceparent.ts";
 
 /**
  * A push item is one message on its way in. Its fragment is the part of the stored message that comes
@@ -15,6 +16,7 @@ import { checkName, subject } from "./names.ts";
  *
  *   "transactionId":<string>,"traceId":<string or null>,"producerSub":<string or null>,"data":<payload>
  *
+ * with `"traceparent":<string>,` before the payload where there is one: the item's own, or its request's.
  * The payload is the exact slice of the request. Its bytes are never decoded. The fragment and the
  * transactionId are slices that keep the whole body alive; the two names are copies, made to be kept.
  */
@@ -34,9 +36,10 @@ export function parsePushBody(
   text: string,
   newTransactionId: () => string,
   producerSub: string | null,
+  traceparent?: string,
 ): PushItem[] {
   const scanner = new JsonScanner(text);
-  const reader = new PushItemReader(scanner, newTransactionId, producerSub);
+  const reader = new PushItemReader(scanner, newTransactionId, producerSub, { traceparent });
   let items: PushItem[] | undefined;
   let problem: BrokerError | undefined;
 
@@ -83,26 +86,28 @@ export class PushItemReader {
   private readonly scanner: JsonScanner;
   private readonly newTransactionId: () => string;
   private readonly missingPayload: string;
+  private readonly producerPart: string;
   private readonly fragmentTail: string;
   private readonly fragmentMiddle: string;
   // Neighbouring items mostly name the same queue and partition: what was read last, and its name.
   private readonly queues: NameMemory = { start: 0, end: 0, name: "" };
   private readonly partitions: NameMemory = { start: 0, end: 0, name: "" };
   // Where each field's value stands in the item being read; a start of 0 means that it is absent.
-  private readonly starts = [0, 0, 0, 0, 0, 0, 0];
-  private readonly ends = [0, 0, 0, 0, 0, 0, 0];
-  private readonly seen = [0, 0, 0, 0, 0, 0, 0];
+  private readonly starts = [0, 0, 0, 0, 0, 0, 0, 0];
+  private readonly ends = [0, 0, 0, 0, 0, 0, 0, 0];
+  private readonly seen = [0, 0, 0, 0, 0, 0, 0, 0];
 
   constructor(
     scanner: JsonScanner,
     newTransactionId: () => string,
     producerSub: string | null,
-    missingPayload = "null",
+    options: { readonly missingPayload?: string; readonly traceparent?: string | undefined } = {},
   ) {
     this.scanner = scanner;
     this.newTransactionId = newTransactionId;
-    this.missingPayload = missingPayload;
-    this.fragmentTail = `,"producerSub":${producerSub === null ? "null" : encodeString(producerSub)},"data":`;
+    this.missingPayload = options.missingPayload ?? "null";
+    this.producerPart = `,"producerSub":${producerSub === null ? "null" : encodeString(producerSub)}`;
+    this.fragmentTail = this.tailWith(options.traceparent);
     this.fragmentMiddle = `,"traceId":null${this.fragmentTail}`;
   }
 
@@ -167,20 +172,32 @@ export class PushItemReader {
     }
 
     let middle = this.fragmentMiddle;
-    if (starts[TRACE_ID] !== 0) {
+    if (starts[TRACE_ID] !== 0 || starts[TRACEPARENT] !== 0) {
       const traceId = this.optionalString(TRACE_ID, path, index);
-      if (traceId !== undefined) {
-        if (!UUID.test(traceId)) {
-          throw new BrokerError("VALIDATION_FAILED", `${path}[${index}].traceId: TraceId must be a UUID`);
-        }
-        middle = `,"traceId":"${traceId.toLowerCase()}"${this.fragmentTail}`;
+      if (traceId !== undefined && !UUID.test(traceId)) {
+        throw new BrokerError("VALIDATION_FAILED", `${path}[${index}].traceId: TraceId must be a UUID`);
       }
+      const traceIdJson = traceId === undefined ? "null" : `"${traceId.toLowerCase()}"`;
+      middle = `,"traceId":${traceIdJson}${this.ownTail()}`;
     }
 
     const payload = starts[PAYLOAD] !== 0 ? PAYLOAD : DATA;
     const data = starts[payload] === 0 ? this.missingPayload : text.slice(starts[payload], ends[payload]);
     const fragment = `"transactionId":${transactionIdJson}${middle}${data}`;
     return { queue, partition, transactionId, fragment, payloadBytes: data.length };
+  }
+
+  private tailWith(traceparent: string | undefined): string {
+    return `${this.producerPart}${traceparent === undefined ? "" : `,"traceparent":"${traceparent}"`},"data":`;
+  }
+
+  private ownTail(): string {
+    const start = this.starts[TRACEPARENT]!;
+    const own =
+      start !== 0 && this.scanner.isString(start)
+        ? readTraceparent(this.scanner.stringAt(start, this.ends[TRACEPARENT]!))
+        : undefined;
+    return own === undefined ? this.fragmentTail : this.tailWith(own);
   }
 
   /** The name in a field, checked and copied. */
@@ -231,19 +248,20 @@ interface NameMemory {
   name: string;
 }
 
-const FIELDS = ["queue", "partition", "transactionId", "traceId", "payload", "data"];
+const FIELDS = ["queue", "partition", "transactionId", "traceId", "payload", "data", "traceparent"];
 const QUEUE = 0;
 const PARTITION = 1;
 const TRANSACTION_ID = 2;
 const TRACE_ID = 3;
 const PAYLOAD = 4;
 const DATA = 5;
+const TRACEPARENT = 6;
 // V8 copies a shorter part of a string, and makes a slice of a longer one.
 const SLICE_LENGTH_MIN = 13;
 
 /** Unknown fields share one place, which nobody reads. */
-const UNKNOWN = 6;
-const FIELD_COUNT = 7;
+const UNKNOWN = 7;
+const FIELD_COUNT = 8;
 
 const ITEMS_DEPTH_MAX = PAYLOAD_DEPTH_MAX + ENVELOPE_DEPTH_MAX;
 
@@ -269,6 +287,9 @@ function fieldOf(scanner: JsonScanner, start: number, end: number): number {
       break;
     case 9:
       field = PARTITION;
+      break;
+    case 11:
+      field = TRACEPARENT;
       break;
     case 13:
       field = TRANSACTION_ID;

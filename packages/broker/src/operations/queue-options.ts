@@ -42,7 +42,8 @@ export interface ParsedOptions {
   readonly unknown: readonly string[];
 }
 
-export function parseQueueOptions(options: unknown): ParsedOptions {
+/** `canEncrypt`: whether this broker has a key. */
+export function parseQueueOptions(options: unknown, canEncrypt: boolean): ParsedOptions {
   if (options === undefined || options === null) return { columns: {}, unknown: [] };
   if (typeof options !== "object" || Array.isArray(options)) {
     throw new BrokerError("VALIDATION_FAILED", "options must be an object.");
@@ -54,10 +55,11 @@ export function parseQueueOptions(options: unknown): ParsedOptions {
     if (!option) unknown.push(name);
     else if (value !== null) columns[option.column] = check(name, option, value);
   }
-  if (columns.encryption_enabled === true) {
+  if (columns.encryption_enabled === true && !canEncrypt) {
     throw new BrokerError(
       "VALIDATION_FAILED",
-      "options.encryptionEnabled: this broker cannot encrypt; nothing was configured.",
+      "options.encryptionEnabled: this broker has no key, so nothing was configured. " +
+        "Set QUEEN_ENCRYPTION_KEY on every broker (openssl rand -hex 32 makes a key).",
     );
   }
   return { columns, unknown };

@@ -3,6 +3,8 @@
  * broker holds it, with bytes in latin1 strings (one character per byte), ready to be cut into an answer.
  *
  * A fragment is  "transactionId":<string>,"traceId":<string|null>,"producerSub":<string|null>,"data":<payload>
+ * An encrypted one has a mark before the payload: encryption.ts.
+ * with "traceparent":<string>, before "data" where the message came with one.
  */
 export interface Segment {
   readonly firstOffset: number;
@@ -27,6 +29,7 @@ export function fragmentEnd(ends: string, index: number): number {
   );
 }
 
+const TRACEPARENT_KEY = ',"traceparent":"';
 const TRANSACTION_ID_AT = '"transactionId":'.length;
 
 /** The transactionId of a fragment as it stands there, quoted. */
@@ -37,6 +40,15 @@ export function transactionIdJson(fragment: string): string {
 export function traceIdJson(fragment: string): string {
   const at = fragment.indexOf(',"traceId":', TRANSACTION_ID_AT) + ',"traceId":'.length;
   return fragment.slice(at, fragment.indexOf(",", at));
+}
+
+/** The traceparent of a fragment, if it has one. No JSON string before the payload can contain `,"data":`. */
+export function traceparentOf(fragment: string): string | undefined {
+  const header = fragment.slice(0, fragment.indexOf(',"data":'));
+  const at = header.indexOf(TRACEPARENT_KEY);
+  if (at < 0) return undefined;
+  const start = at + TRACEPARENT_KEY.length;
+  return header.slice(start, header.indexOf('"', start));
 }
 
 /** Whether the message at `start` of a body has this transactionId (quoted, in its stored form). */

@@ -39,6 +39,7 @@ export function parseTransactionBody(
   text: string,
   newTransactionId: () => string,
   producerSub: string | null,
+  traceparent?: string,
 ): TransactionBody {
   const scanner = new JsonScanner(text);
   const start = scanner.skipWhitespace(0);
@@ -67,12 +68,10 @@ export function parseTransactionBody(
       const list = items ? scanner.text.slice(...items) : `[${scanner.text.slice(at, operation.end)}]`;
       if (!list.startsWith("["))
         throw new BrokerError("VALIDATION_FAILED", `${path}.items: Items must be an array`);
-      const reader = new PushItemReader(
-        new JsonScanner(list),
-        newTransactionId,
-        producerSub,
-        MISSING_PAYLOAD,
-      );
+      const reader = new PushItemReader(new JsonScanner(list), newTransactionId, producerSub, {
+        missingPayload: MISSING_PAYLOAD,
+        traceparent,
+      });
       for (const item of reader.readItems(0, `${path}.items`)) operations.push({ type: "push", item });
     } else if (type === "ack") {
       operations.push({ type: "ack", ack: parseAckItem(parse(scanner, [at, operation.end]), path) });

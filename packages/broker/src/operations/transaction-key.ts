@@ -18,6 +18,15 @@ export function transactionKey(text: string): Key {
   return { high: halves[0]!, low: halves[1]! };
 }
 
+/** The key of ordinary text as segments hold it: eight bytes, big-endian. */
+export function transactionKeyBytes(text: string): Buffer {
+  const { high, low } = transactionKey(text);
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeUInt32BE(high, 0);
+  bytes.writeUInt32BE(low, 4);
+  return bytes;
+}
+
 /** Writes [high, low] of the key of ordinary text to `out`. */
 export function hashText(text: string, out: Uint32Array): void {
   hash(NON_ASCII.test(text) ? Buffer.from(text, "utf8").toString("latin1") : text, out);

@@ -2,6 +2,7 @@
 import type { OffsetRanges } from "../operations/offset-ranges.ts";
 import { isFinal, nextPopState, type PopEvent, type PopState } from "../operations/pop-state.ts";
 import type { Segment } from "../operations/segment.ts";
+import type { OperationSpan } from "../tracing.ts";
 import type { Group, GroupLane } from "./group.ts";
 
 export type EmptyReason =
@@ -30,6 +31,7 @@ export interface PopRequest {
   readonly autoAck: boolean;
   readonly waitMs: number;
   readonly subscription: Subscription;
+  readonly span: OperationSpan | undefined;
 }
 
 /** What a pop got of one lane. */

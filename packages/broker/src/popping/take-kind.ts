@@ -33,6 +33,7 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
   return {
     name: "pop",
     repeatable: false,
+    traced: { procedure: "take", spans: (operation) => [operation.pop.request.span] },
     weight: (operation) => operation.pop.request.batch,
     async run(session: Session, operations: readonly TakeOperation[]) {
       const lanes = operations.flatMap((operation, pop) =>

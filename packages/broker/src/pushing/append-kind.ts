@@ -28,6 +28,10 @@ export class AppendError extends Error {
   }
 }
 
+/** Whether what goes into each lane is encrypted, for append and transact. */
+export const sealedLanes = (batches: readonly LaneBatch[]): boolean[] =>
+  batches.map((batch) => batch.isSealed);
+
 /** The columns that append and transact share: one element per lane, one per segment. */
 export function appendParameters(batches: readonly LaneBatch[]): unknown[] {
   const segments = batches.flatMap((batch, index) =>
@@ -56,6 +60,7 @@ const NOTHING: Omit<AppendResult, "batch"> = {
 export const appendKind: BatchKind<Lane, AppendResult | AppendError> = {
   name: "push",
   repeatable: false,
+  traced: { procedure: "append", spans: (lane) => lane.pending.map((message) => message.owner.span) },
   weight: (lane) => (lane.alone > 0 ? Infinity : lane.pending.length + lane.pendingBytes / 1024),
   async run(session: Session, lanes: readonly Lane[]) {
     const all = lanes.map(takeLaneBatch);
@@ -63,7 +68,7 @@ export const appendKind: BatchKind<Lane, AppendResult | AppendError> = {
     if (batches.length === 0) return all.map((batch) => ({ batch, ...NOTHING }));
     let rows: AppendRow[];
     try {
-      rows = await session.run(append, appendParameters(batches));
+      rows = await session.run(append, [...appendParameters(batches), sealedLanes(batches)]);
     } catch (error) {
       return all.map((batch) =>
         batch.messages.length > 0

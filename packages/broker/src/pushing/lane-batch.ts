@@ -11,6 +11,8 @@ export interface LaneBatch {
   /** Messages that repeat one of `messages`: the index of that one. */
   readonly twins: ReadonlyMap<PendingMessage, number>;
   readonly segments: readonly NewSegment[];
+  /** All of its messages are encrypted. */
+  readonly isSealed: boolean;
 }
 
 const MESSAGES_MAX = 2_000;
@@ -52,7 +54,8 @@ export function makeLaneBatch(lane: Lane, waiting: readonly PendingMessage[]): L
     bytes += message.fragment.length;
     messages.push(message);
   }
-  return { lane, messages, twins, segments: makeSegments(messages) };
+  const isSealed = messages.every((message) => message.isSealed);
+  return { lane, messages, twins, segments: makeSegments(messages), isSealed };
 }
 
 /** Takes the next batch out of what waits in a lane. */

@@ -4,7 +4,8 @@
  * Per lane, one at a time: messages wait; the window of recent keys is there; what it suspects is looked up
  * in the database; the rest is appended together with other lanes' messages. What was not stored because the
  * lane was busy, deleted or changed by somebody else goes to its head again and is tried anew. An append
- * with an unknown outcome is tried again by the same transactionIds, so nothing is stored twice.
+ * with an unknown outcome is tried again by the same transactionIds, so nothing is stored twice. Payloads of an
+ * encrypted queue are sealed when they enter the lane, before they wait anywhere.
  */
 import { BrokerError } from "@queen/protocol";
 import type { Batcher } from "../batching/batcher.ts";
@@ -12,9 +13,11 @@ import type { Directory } from "../lanes/directory.ts";
 import { type Lane, type MessageOwner, PendingMessage } from "../lanes/lane.ts";
 import type { SegmentCache } from "../lanes/segment-cache.ts";
 import type { WindowStore } from "../lanes/window-store.ts";
+import type { Keyring } from "../operations/encryption.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import { classify, isDeterministic } from "../postgres/errors.ts";
 import { APPEND } from "../postgres/statements.ts";
+import type { OperationSpan } from "../tracing.ts";
 import { AppendError, type AppendResult } from "./append-kind.ts";
 import { giveBackLaneBatch, isSuspect, type LaneBatch } from "./lane-batch.ts";
 import { takeTurn } from "./lane-turn.ts";
@@ -25,13 +28,15 @@ export class PushRequest implements MessageOwner {
   readonly lanes: Lane[];
   readonly offsets: number[];
   readonly isDuplicate: boolean[];
+  readonly span: OperationSpan | undefined;
   /** The first failure; what else was stored stays stored. */
   error: Error | undefined;
   readonly #done: () => void;
   #left: number;
 
-  constructor(items: readonly PushItem[], done: () => void) {
+  constructor(items: readonly PushItem[], span: OperationSpan | undefined, done: () => void) {
     this.items = items;
+    this.span = span;
     this.lanes = new Array(items.length);
     this.offsets = new Array(items.length).fill(0);
     this.isDuplicate = new Array(items.length).fill(false);
@@ -61,6 +66,7 @@ export interface PusherOptions {
   readonly windows: WindowStore;
   readonly cache: SegmentCache;
   readonly appends: Batcher<Lane, AppendResult | AppendError>;
+  readonly keyring: Keyring;
   /** These lanes have new messages, committed. */
   readonly appended: (lane: Lane) => void;
   readonly now: () => number;
@@ -78,9 +84,9 @@ export class Pusher {
   }
 
   /** Resolves when every item is decided. */
-  push(items: readonly PushItem[]): Promise<PushRequest> {
+  push(items: readonly PushItem[], span?: OperationSpan): Promise<PushRequest> {
     return new Promise((resolve) => {
-      const request = new PushRequest(items, () => resolve(request));
+      const request = new PushRequest(items, span, () => resolve(request));
       const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
       for (let index = 0; index < items.length; index++) {
         const item = items[index]!;
@@ -104,11 +110,23 @@ export class Pusher {
   }
 
   #enqueue(lane: Lane, message: PendingMessage): void {
+    if (!this.#seal(lane, message)) return;
     lane.pending.push(message);
     lane.pendingBytes += message.fragment.length;
     if (this.#draining.has(lane)) return;
     this.#draining.add(lane);
     void this.#drain(lane);
+  }
+
+  /** Returns whether the message may be stored; without a key it is refused. */
+  #seal(lane: Lane, message: PendingMessage): boolean {
+    try {
+      message.sealFor(lane, this.#options.keyring);
+      return true;
+    } catch (error) {
+      message.failed(error as Error);
+      return false;
+    }
   }
 
   async #drain(lane: Lane): Promise<void> {
@@ -188,10 +206,21 @@ export class Pusher {
         giveBackLaneBatch(batch);
         batch.lane.gone = true;
         return 0;
+      case APPEND.plain:
+        giveBackLaneBatch(batch);
+        batch.lane.queue.mustEncrypt();
+        this.#sealPending(batch.lane);
+        return 0;
       default:
         this.compareAgain(batch);
         return 0;
     }
+  }
+
+  /** The queue's encryption was switched on while messages waited. */
+  #sealPending(lane: Lane): void {
+    lane.pending = lane.pending.filter((message) => this.#seal(lane, message));
+    lane.pendingBytes = lane.pending.reduce((bytes, message) => bytes + message.fragment.length, 0);
   }
 
   /** Others appended what this worker does not know: the window is read anew, the messages compared again. */

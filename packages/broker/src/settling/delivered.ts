@@ -4,7 +4,14 @@
  */
 import type { Lane } from "../lanes/lane.ts";
 import { encodeString } from "../operations/json-scanner.ts";
-import { fragmentEnd, hasTransactionId, type Segment, transactionIdJson } from "../operations/segment.ts";
+import {
+  fragmentEnd,
+  hasTransactionId,
+  type Segment,
+  traceparentOf,
+  transactionIdJson,
+} from "../operations/segment.ts";
+import type { OperationSpan } from "../tracing.ts";
 
 export type AckStatus = "completed" | "failed" | "dlq" | "retry";
 
@@ -20,6 +27,7 @@ export interface PendingAck {
   readonly offset: number;
   readonly status: AckStatus;
   readonly error: string;
+  readonly span?: OperationSpan | undefined;
   readonly decided: (outcome: AckOutcome) => void;
   readonly failed: (error: Error) => void;
 }
@@ -76,6 +84,16 @@ export class Delivered {
     const offset = this.#offsets.get(json);
     if (offset !== undefined) this.#next = offset + 1;
     return offset;
+  }
+
+  /** What the message at an offset carries. */
+  traceparentAt(offset: number): string | undefined {
+    for (const { firstOffset, count, ends, body } of this.segments) {
+      const index = offset - firstOffset;
+      if (index < 0 || index >= count) continue;
+      return traceparentOf(body.slice(fragmentEnd(ends, index - 1), fragmentEnd(ends, index)));
+    }
+    return undefined;
   }
 
   /** The offsets of the leased range that hold no message any more. */

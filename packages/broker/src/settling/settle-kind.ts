@@ -25,6 +25,7 @@ const isPlain = (work: Work): boolean => work.acks.every((ack) => ack.status ===
 export const settleKind: BatchKind<Delivered, SettleResult> = {
   name: "ack",
   repeatable: true,
+  traced: { procedure: "settle", spans: (delivered) => delivered.pending.map((ack) => ack.span) },
   weight: (delivered) => 1 + delivered.pending.length / 100,
   async run(session: Session, operations: readonly Delivered[]) {
     const works = operations.map(

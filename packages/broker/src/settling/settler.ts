@@ -12,6 +12,7 @@ import { transactionIdJson } from "../operations/segment.ts";
 import { transactionKey } from "../operations/transaction-key.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
+import type { OperationSpan } from "../tracing.ts";
 import { type AckOutcome, type AckStatus, Delivered, type DeliveredLeases } from "./delivered.ts";
 import type { SettleResult } from "./settle-kind.ts";
 
@@ -24,10 +25,13 @@ export interface AckTarget {
 export interface Ack extends AckTarget {
   readonly status: AckStatus;
   readonly error: string | undefined;
+  readonly span?: OperationSpan | undefined;
 }
 
 export interface AckResult extends AckOutcome {
   readonly lane: Lane | undefined;
+  /** What the message carries, for an ack that has a span. */
+  readonly traceparent?: string | undefined;
 }
 
 export interface SettlerOptions {
@@ -94,12 +98,15 @@ export class Settler {
   }
 
   #settleOne(delivered: Delivered, offset: number, ack: Ack): Promise<AckResult> {
+    const { lane } = delivered;
     return new Promise((resolve, reject) => {
       delivered.pending.push({
         offset,
         status: ack.status,
         error: ack.error ?? FAILED_WITHOUT_REASON,
-        decided: (outcome) => resolve({ ...outcome, lane: delivered.lane }),
+        span: ack.span,
+        decided: (outcome) =>
+          resolve({ ...outcome, lane, traceparent: ack.span && delivered.traceparentAt(offset) }),
         failed: reject,
       });
       if (!delivered.settling) void this.#settle(delivered);

@@ -8,18 +8,20 @@ import type { Directory } from "../lanes/directory.ts";
 import { type Lane, type MessageOwner, PendingMessage } from "../lanes/lane.ts";
 import type { WindowStore } from "../lanes/window-store.ts";
 import type { AckItem } from "../operations/ack-body.ts";
+import type { Keyring } from "../operations/encryption.ts";
 import { formatRanges, rangesOf } from "../operations/offset-ranges.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import type { TransactionBody } from "../operations/transaction-body.ts";
 import { ConnectionLostError, classify, PostgresError } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
-import { type TransactResult, transact } from "../postgres/statements.ts";
-import { appendParameters } from "../pushing/append-kind.ts";
+import { APPEND, type TransactResult, transact } from "../postgres/statements.ts";
+import { appendParameters, sealedLanes } from "../pushing/append-kind.ts";
 import { type LaneBatch, makeLaneBatch } from "../pushing/lane-batch.ts";
 import { takeTurns } from "../pushing/lane-turn.ts";
 import { type Pusher, prepareMessages } from "../pushing/pusher.ts";
 import type { AckStatus, Delivered, PendingAck } from "../settling/delivered.ts";
 import { LEASE_LOST, type Settler } from "../settling/settler.ts";
+import type { OperationSpan, Place } from "../tracing.ts";
 
 export interface PushResult {
   readonly type: "push";
@@ -42,12 +44,18 @@ export class TransactionRefused extends Error {
   override readonly name = "TransactionRefused";
 }
 
-export const transactKind: BatchKind<readonly unknown[], TransactResult> = {
+export interface TransactOperation {
+  readonly parameters: readonly unknown[];
+  readonly span: OperationSpan | undefined;
+}
+
+export const transactKind: BatchKind<TransactOperation, TransactResult> = {
   name: "transaction",
   repeatable: false,
   weight: () => Infinity,
-  async run(session: Session, [parameters]: readonly (readonly unknown[])[]) {
-    return session.run(transact, parameters!);
+  traced: { procedure: "transact", spans: (operation) => [operation.span] },
+  async run(session: Session, [operation]: readonly TransactOperation[]) {
+    return session.run(transact, operation!.parameters);
   },
 };
 
@@ -56,7 +64,8 @@ export interface TransactorOptions {
   readonly windows: WindowStore;
   readonly pusher: Pusher;
   readonly settler: Settler;
-  readonly transactions: Batcher<readonly unknown[], TransactResult>;
+  readonly transactions: Batcher<TransactOperation, TransactResult>;
+  readonly keyring: Keyring;
   readonly now: () => number;
   readonly patienceMs: number;
 }
@@ -80,7 +89,7 @@ interface LocatedAck {
 
 // A queue that is deleted costs up to three tries, to learn of it and to make it anew.
 const ATTEMPTS_MAX = 50;
-const COMPARE_AGAIN = "QN001";
+const PREPARE_AGAIN = "QN001";
 
 export class Transactor {
   readonly #options: TransactorOptions;
@@ -89,7 +98,7 @@ export class Transactor {
     this.#options = options;
   }
 
-  async run(body: TransactionBody): Promise<TransactionResult[]> {
+  async run(body: TransactionBody, span?: OperationSpan): Promise<TransactionResult[]> {
     const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
     const pushes: Push[] = [];
     const owner: MessageOwner = {
@@ -115,9 +124,10 @@ export class Transactor {
       });
     }
     const acks = await this.#locate(body);
+    if (span) describe(span, pushes, acks);
     for (let attempt = 1; ; attempt++) {
       try {
-        const settled = await this.#attempt(pushes, acks, body);
+        const settled = await this.#attempt(pushes, acks, body, span);
         return results(body, pushes, settled);
       } catch (error) {
         if (!this.#mayRepeat(error, pushes)) throw error;
@@ -128,7 +138,7 @@ export class Transactor {
 
   #mayRepeat(error: unknown, pushes: readonly Push[]): boolean {
     if (error instanceof LaneGone) return true;
-    if (isCompareAgain(error)) return true;
+    if (isPrepareAgain(error)) return true;
     if (error instanceof PostgresError && error.sqlstate === "QN409") {
       throw new TransactionRefused(`ACK operation failed: ${error.message}`);
     }
@@ -165,6 +175,7 @@ export class Transactor {
     pushes: readonly Push[],
     acks: readonly LocatedAck[],
     body: TransactionBody,
+    span: OperationSpan | undefined,
   ): Promise<ReadonlySet<AckItem>> {
     const open = pushes.filter((push) => push.stored === undefined);
     const laneOf = new Map<Push, Lane>();
@@ -175,6 +186,7 @@ export class Transactor {
     try {
       for (const lane of lanes) {
         const own = open.filter((push) => laneOf.get(push) === lane).map((push) => push.message);
+        for (const message of own) message.sealFor(lane, this.#options.keyring);
         const left = await prepareMessages(lane, own, this.#options.windows);
         if (lane.gone) {
           this.#options.directory.forget(lane);
@@ -191,8 +203,9 @@ export class Transactor {
         }
         batches.push(batch);
       }
-      return await this.#send(batches, acks, body);
+      return await this.#send(batches, acks, body, span);
     } catch (error) {
+      for (const lane of plainLanes(error, batches)) lane.queue.mustEncrypt();
       for (const batch of batches) {
         const doubtFrom = batch.lane.window?.completeTo ?? 0;
         this.#options.windows.drop(batch.lane);
@@ -219,6 +232,7 @@ export class Transactor {
     batches: readonly LaneBatch[],
     acks: readonly LocatedAck[],
     body: TransactionBody,
+    span: OperationSpan | undefined,
   ): Promise<ReadonlySet<AckItem>> {
     const isReplay = batches.length === 0;
     if (!isReplay && acks.some((located) => !located.at)) {
@@ -240,12 +254,14 @@ export class Transactor {
         token: lease.token,
       }));
     });
-    const result = await this.#options.transactions.submit([
+    const parameters = [
       ...appendParameters(batches),
-      JSON.stringify(settles.map(({ parameters }) => parameters)),
+      JSON.stringify(settles.map((settle) => settle.parameters)),
       required.map(({ partition }) => partition),
       required.map(({ token }) => token),
-    ]);
+      sealedLanes(batches),
+    ];
+    const result = await this.#options.transactions.submit({ parameters, span });
     for (const row of result.appended) {
       const batch = batches[row.lane]!;
       // What others added since the window was complete is not told here: then it is read anew.
@@ -270,16 +286,33 @@ export class Transactor {
   }
 }
 
+function describe(span: OperationSpan, pushes: readonly Push[], acks: readonly LocatedAck[]): void {
+  const acked = acks.flatMap(({ at }) => at ?? []);
+  const places: Place[] = [
+    ...pushes.map(({ item }) => item),
+    ...acked.map(({ delivered: { lane } }) => ({ queue: lane.queue.name, partition: lane.name })),
+  ];
+  span.about(pushes.length + acks.length, places);
+  span.link(acked.map(({ delivered, offset }) => delivered.traceparentAt(offset)));
+}
+
 class LaneGone extends Error {
   override readonly name = "LaneGone";
 }
 
-const isCompareAgain = (error: unknown): boolean =>
-  error instanceof PostgresError && error.sqlstate === COMPARE_AGAIN;
+const isPrepareAgain = (error: unknown): error is PostgresError =>
+  error instanceof PostgresError && error.sqlstate === PREPARE_AGAIN;
+
+/** The lanes that the database refused plain text for. */
+function plainLanes(error: unknown, batches: readonly LaneBatch[]): Lane[] {
+  if (!isPrepareAgain(error)) return [];
+  const rows = JSON.parse(error.detail ?? "[]") as TransactResult["appended"];
+  return rows.flatMap((row) => (row.status === APPEND.plain ? [batches[row.lane]!.lane] : []));
+}
 
 /** What the client is told after the last try. */
 function givenUp(error: unknown): BrokerError {
-  if (!(error instanceof LaneGone) && !isCompareAgain(error)) return classify(error);
+  if (!(error instanceof LaneGone) && !isPrepareAgain(error)) return classify(error);
   return new BrokerError("OVERLOADED", "The transaction's partitions change all the time. Try again.", {
     cause: error,
   });

@@ -20,9 +20,9 @@ create table queen.audit_log (
   actor   text not null,
   address text not null,
   action  text not null,                     -- method and route
-  target  text not null,                     -- the path that was asked for
+  target  text not null,                     -- what was meant, by name
   status  int4 not null,
-  details jsonb
+  times   int4 not null default 1            -- refusals that repeat are counted
 );
 
 create index audit_log_by_time on queen.audit_log (at, id);

@@ -8,6 +8,8 @@
 --        p_lane       its lane, index from 1
 --        p_relative   its first message's place among the lane's messages, from 0
 --        p_messages, p_keys, p_ends, p_body   as in queen.segments
+--      one element per lane, null: false for all
+--        p_sealed     whether its messages are encrypted, or are what was stored before
 -- out  lane        index from 0
 --      status      0 appended at `at_offset`
 --                  1 busy: another transaction holds the partition; nothing stored
@@ -15,6 +17,7 @@
 --                  3 behind: too much was added since p_known; nothing stored, read the keys first
 --                  4 conflict: one of the keys was added since p_known; nothing stored, read the keys first
 --                  5 missed: `keys` from `at_offset` on were added by others since p_known (before 0)
+--                  6 plain: the lane's messages must be encrypted, and these are not; nothing stored
 --      at_offset
 --      created_at  when, by the database's clock
 --      keys
@@ -24,7 +27,8 @@
 -- got the lock is visible to the statements after the locking one, each of which has a new snapshot.
 create or replace function queen.append(
   p_partition int8[], p_known int8[], p_count int4[],
-  p_lane int4[], p_relative int4[], p_messages int4[], p_keys bytea[], p_ends bytea[], p_body bytea[])
+  p_lane int4[], p_relative int4[], p_messages int4[], p_keys bytea[], p_ends bytea[], p_body bytea[],
+  p_sealed bool[] default null)
 returns table (lane int4, status int2, at_offset int8, created_at timestamptz, keys bytea)
 language plpgsql
 set search_path = queen, pg_temp
@@ -39,18 +43,23 @@ declare
   v_base     int8[] := array_fill(-1::int8, array[cardinality(p_partition)]);  -- next_offset; -1: not ours
   v_last     timestamptz[] := array_fill('-infinity'::timestamptz, array[cardinality(p_partition)]);
   v_differs  int4[] := '{}';
+  v_plain    int4[] := '{}';
   v_now      timestamptz;
   v_behind_max constant int8 := 4096;
   r record;
   i int4;
 begin
   for r in
-    select l.ordinality::int4 as lane, p.next_offset, p.last_at
+    select l.ordinality::int4 as lane, p.next_offset, p.last_at, p.encryption_required
       from unnest(p_partition) with ordinality as l (partition_id, ordinality)
       join queen.partitions p on p.id = l.partition_id
      order by p.id
        for no key update of p skip locked
   loop
+    if r.encryption_required and p_sealed[r.lane] is not true then
+      v_plain := v_plain || r.lane;
+      continue;
+    end if;
     v_base[r.lane] := r.next_offset;
     if r.last_at is not null then
       v_last[r.lane] := r.last_at;
@@ -84,6 +93,12 @@ begin
        order by s.first_offset;
     end if;
   end loop;
+
+  if v_plain <> '{}' then
+    return query
+    select l.lane - 1, 6::int2, null::int8, null::timestamptz, null::bytea from unnest(v_plain) as l (lane);
+    v_differs := v_differs || v_plain;       -- answered
+  end if;
 
   v_now := clock_timestamp();
 

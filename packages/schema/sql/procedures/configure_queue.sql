@@ -3,6 +3,8 @@
 -- in   p_options  column → value, already checked; with p_merge what is not named stays, otherwise it
 --                 returns to its default. A namespace or task of null stays where p_merge says so.
 -- out  the queue's row as json, and the partition's id
+--
+-- Locks: the queue; if encryption is switched, as require_encryption.
 create or replace function queen.configure_queue(
   p_name text, p_namespace text, p_task text, p_options jsonb, p_merge bool)
 returns table (queue jsonb, partition_id int8)
@@ -43,7 +45,9 @@ begin
          dedup_messages_max = v_row.dedup_messages_max
    where q.id = v_row.id
   returning q.* into v_row;
-  insert into queen.partitions (queue_id, name) values (v_row.id, 'Default') on conflict do nothing;
+  insert into queen.partitions (queue_id, name, encryption_required)
+  values (v_row.id, 'Default', v_row.encryption_enabled)
+  on conflict do nothing;
   select p.id into v_id from queen.partitions p where p.queue_id = v_row.id and p.name = 'Default';
   return query select to_jsonb(v_row), v_id;
 end

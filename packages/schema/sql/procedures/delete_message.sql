@@ -1,8 +1,8 @@
 -- delete_message: takes one message out of the log, for all groups; returns whether it was there.
 --
 -- Its segment is written anew without the message's bytes and key; its offset stays, with nothing in it, and
--- counts as finished wherever a group has a cursor. Its dead letters go, too. Its transactionId may be pushed
--- again. Brokers that hold the segment are told. (The old row is gone from disk when PostgreSQL cleans up.)
+-- counts as finished wherever a group has a cursor. Its dead letters and traces go, too. Its transactionId may be
+-- pushed again. Brokers that hold the segment are told. (The old row is gone from disk when PostgreSQL cleans up.)
 --
 -- Locks: the lane's cursors by group, then the segment, waiting.
 create or replace function queen.delete_message(p_partition int8, p_offset int8) returns bool
@@ -41,6 +41,7 @@ begin
          body = substring(s.body from 1 for v_start) || substring(s.body from v_end + 1)
    where partition_id = s.partition_id and first_offset = s.first_offset;
   delete from queen.dead_letters where partition_id = p_partition and message_offset = p_offset;
+  delete from queen.message_traces where partition_id = p_partition and message_offset = p_offset;
   insert into queen.hints (partition_ids, rewritten_partition_ids) values (array[p_partition], array[p_partition]);
   perform pg_notify('queen', json_build_object('rewritten', array[p_partition])::text);
   return true;

@@ -7,8 +7,9 @@
 --      partition_id  null: there is no such partition
 --      next_offset
 --
--- Locks: unique keys of new rows, in name order, so that two brokers that make the same lanes wait for
--- each other and never in a circle. A lane deleted meanwhile comes back as missing; the caller asks again.
+-- Locks: the queues that get lanes, by id; unique keys of new rows, in name order, so that two brokers that make
+-- the same lanes wait for each other and never in a circle. A lane deleted meanwhile comes back as missing; the
+-- caller asks again.
 create or replace function queen.open_lanes(p_queues text[], p_partitions text[], p_create bool)
 returns table (lane int4, queue_id int8, partition_id int8, next_offset int8)
 language plpgsql
@@ -24,16 +25,26 @@ begin
      order by n.name
     on conflict do nothing;
 
-    -- A queue that is being deleted is waited for; its lanes then come back as missing.
-    insert into queen.partitions (queue_id, name)
-    select q.id, n.name
-      from (select distinct l.queue_name, l.name
-              from unnest(p_queues, p_partitions) as l (queue_name, name)) n
-      join queen.queues q on q.name = n.queue_name
-     where not exists (select 1 from queen.partitions p where p.queue_id = q.id and p.name = n.name)
-     order by q.id, n.name
-       for key share of q
-    on conflict do nothing;
+    -- First the lock, then the look: a queue that is being deleted is waited for, and its lanes come back as
+    -- missing; one that is being configured is waited for, and its lanes are made as it then wants them.
+    perform 1
+       from queen.queues q
+      where q.id in (select w.id
+                       from unnest(p_queues, p_partitions) as l (queue_name, name)
+                       join queen.queues w on w.name = l.queue_name
+                      where not exists (select 1 from queen.partitions p where p.queue_id = w.id and p.name = l.name))
+      order by q.id
+        for share;
+    if found then
+      insert into queen.partitions (queue_id, name, encryption_required)
+      select q.id, n.name, q.encryption_enabled
+        from (select distinct l.queue_name, l.name
+                from unnest(p_queues, p_partitions) as l (queue_name, name)) n
+        join queen.queues q on q.name = n.queue_name
+       where not exists (select 1 from queen.partitions p where p.queue_id = q.id and p.name = n.name)
+       order by q.id, n.name
+      on conflict do nothing;
+    end if;
   end if;
 
   return query

@@ -4,7 +4,8 @@
 --      p_group                        who gets it; all other groups of the queue count it as finished
 --
 -- The transactionIds are kept and not compared: the same ids may stand in the log already. Groups without a
--- cursor in the lane get one where their subscription says. Locks: the partition, then its cursors by group,
+-- cursor in the lane get one where their subscription says. Fragments stay as they are: what was stored before
+-- its queue was encrypted is not encrypted by being moved. Locks: the partition, then its cursors by group,
 -- waiting. Null: there is no such partition.
 create or replace function queen.republish(
   p_partition int8, p_fragment bytea[], p_transaction_id text[], p_group int4[])
@@ -51,7 +52,7 @@ begin
   select a.status, a.at_offset into v_status, v_at
     from queen.append(array[p_partition], array[v_next], array[v_count],
                       array_fill(1, array[cardinality(s.relative)]), s.relative, s.messages, s.keys, s.ends,
-                      s.body) a;
+                      s.body, array[true]) a;
   if v_status <> 0 then
     raise exception 'partition % could not be appended to under its lock', p_partition using errcode = 'QN409';
   end if;

@@ -5,7 +5,8 @@
 --      p_data_text    whether each payload is wanted as the exact JSON text, too
 --      p_more         fields that are added to each message
 -- out  [{id, transactionId, traceId, producerSub, data, createdAt, …}]. A payload that jsonb cannot hold is
---      `data: null` and stands in `dataText`.
+--      `data: null` and stands in `dataText`. An encrypted message has `isEncrypted: true` and the `keyId` of its
+--      key, and `data` as it is stored.
 create or replace function queen.sql_messages(
   p_partition int8, p_from int8, p_to int8, p_acked int8multirange, p_data_text bool, p_more jsonb)
 returns jsonb

@@ -1,7 +1,8 @@
 -- sql_read_items: the messages of a push, checked and in the form in which they are stored. Part of the SQL
 -- interface's inside.
 --
--- in   p_items    [{queue, partition, transactionId, traceId, producerSub, payload | data | payloadText}]
+-- in   p_items    [{queue, partition, transactionId, traceId, producerSub, traceparent, payload | data | payloadText}];
+--                 a traceparent that is none by the W3C's rules is ignored
 --      p_paths    where each item stands in the request, for messages; null: items[0], items[1], …
 --      p_missing  the payload of an item that has none
 -- out  item       index from 1, in this order
@@ -65,12 +66,15 @@ begin
          convert_to('"transactionId":' || to_json(m.transaction_id)
                     || ',"traceId":' || coalesce(to_json(m.trace_id)::text, 'null')
                     || ',"producerSub":' || coalesce(to_json(m.producer_sub)::text, 'null')
+                    || coalesce(',"traceparent":' || to_json(m.traceparent), '')
                     || ',"data":' || m.payload, 'UTF8')
     from (select t.at::int4 as at, t.item ->> 'queue' as queue,
                  coalesce(t.item ->> 'partition', 'Default') as partition,
                  coalesce(nullif(t.item ->> 'transactionId', ''), gen_random_uuid()::text) as transaction_id,
                  lower(nullif(t.item ->> 'traceId', '')) as trace_id,
                  nullif(t.item ->> 'producerSub', '') as producer_sub,
+                 substring(t.item ->> 'traceparent' from
+                           '^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$') as traceparent,
                  coalesce(btrim(t.item ->> 'payloadText', e' \t\n\r'), (t.item -> 'payload')::text,
                           (t.item -> 'data')::text, p_missing) as payload
             from jsonb_array_elements(p_items) with ordinality as t (item, at)) m

@@ -5,17 +5,18 @@
 --                  { partition, group, token, done, failed, dead, errors, release, retryLimit, retryDelayMs }
 --                  as settle_lease
 --      p_required_partition, p_required_token   leases that must be held
+--      p_sealed    as append
 -- out  { "appended": [append's rows, created in microseconds since 2000], "settled": [settle_lease's rows] }
 --
 -- Raises QN409 when a lease is not held or a message was finished before, and QN001 with append's rows as
--- detail when the messages' keys must be compared again. Where nothing is left to push and every ack is
+-- detail when the messages' keys must be compared again, or the messages encrypted. Where nothing is left to push and every ack is
 -- finished, it is the replay of a transaction that committed: it succeeds and changes nothing.
 --
 -- Locks: partitions by id, then cursors by (partition, group), waiting: transactions are never merged.
 create or replace function queen.transact(
   p_partition int8[], p_known int8[], p_count int4[],
   p_lane int4[], p_relative int4[], p_messages int4[], p_keys bytea[], p_ends bytea[], p_body bytea[],
-  p_settle jsonb, p_required_partition int8[], p_required_token int8[])
+  p_settle jsonb, p_required_partition int8[], p_required_token int8[], p_sealed bool[] default null)
 returns jsonb
 language plpgsql
 set search_path = queen, pg_temp
@@ -63,10 +64,11 @@ begin
     select coalesce(jsonb_agg(jsonb_build_object('lane', a.lane, 'status', a.status, 'at', a.at_offset,
                                                  'created', (extract(epoch from a.created_at - timestamptz '2000-01-01Z') * 1000000)::int8) order by a.lane), '[]')
       into v_appended
-      from queen.append(p_partition, p_known, p_count, p_lane, p_relative, p_messages, p_keys, p_ends, p_body) a
+      from queen.append(p_partition, p_known, p_count, p_lane, p_relative, p_messages, p_keys, p_ends, p_body,
+                        p_sealed) a
      where a.status <> 5;
     if exists (select 1 from jsonb_array_elements(v_appended) as a where (a ->> 'status')::int4 <> 0) then
-      raise exception 'the keys must be compared again' using errcode = 'QN001', detail = v_appended::text;
+      raise exception 'the messages must be prepared again' using errcode = 'QN001', detail = v_appended::text;
     end if;
   end if;
 

@@ -85,6 +85,7 @@ export function accessRoutes(keys: ApiKeyRoutes): Route[] {
                 action: z.string(),
                 target: z.string(),
                 status: count,
+                times: count.describe("Refusals that repeat are counted"),
               }),
             ),
             nextBefore: count

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { DataPlane } from "../data-plane.ts";
 import { flag, integer, named, queueName, text } from "../parameters.ts";
 import { type AnswerShape, type Route, route } from "../route.ts";
-import { count, id, payload, time } from "./shapes.ts";
+import { count, id, payload, time, traceparent } from "./shapes.ts";
 
 export interface PopDefaults {
   readonly timeoutMs: number;
@@ -19,6 +19,7 @@ const pushItem = z.looseObject({
   partition: z.string().min(1).max(255).optional().describe("`Default` if absent"),
   transactionId: z.string().max(255).nullable().optional().describe("A new UUID if absent, null or empty"),
   traceId: z.string().nullable().optional(),
+  traceparent: z.unknown().optional().describe("W3C trace context; what is none is ignored"),
   payload: payload.optional(),
 });
 
@@ -48,6 +49,7 @@ const popped = z.object({
       transactionId: z.string(),
       traceId: z.string().nullable(),
       producerSub: z.string().nullable(),
+      traceparent,
       data: payload,
       createdAt: time,
       partitionId: id,
@@ -136,7 +138,7 @@ export function dataPlaneRoutes(data: DataPlane, defaults: PopDefaults): Route[]
     subscriptionMode: text("At a group's first pop: `new` starts with what is pushed from now on"),
     subscriptionFrom: text("At a group's first pop: `now`, or a time to start from"),
   };
-  const facts = { tag: "Data plane" } as const;
+  const facts = { tag: "Data plane", scope: "handler" } as const;
   return [
     route({
       ...facts,

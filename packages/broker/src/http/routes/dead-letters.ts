@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { DeadLetterRoutes } from "../dead-letters.ts";
 import { integer, moment, named, text } from "../parameters.ts";
 import { type Route, route } from "../route.ts";
-import { count, id, nextPage, pagination, payload, time } from "./shapes.ts";
+import { count, id, nextPage, pagination, payload, time, traceparent } from "./shapes.ts";
 
 const PER_PAGE_MAX = 1_000;
 
@@ -12,6 +12,7 @@ const letter = z.object({
   transactionId: z.string(),
   traceId: z.string().nullable(),
   producerSub: z.string().nullable(),
+  traceparent,
   data: payload,
   partitionId: id,
   queue: z.string(),
@@ -22,6 +23,8 @@ const letter = z.object({
   createdAt: time,
   failedAt: time,
   deadLetterId: id,
+  isEncrypted: z.boolean().describe("It is stored encrypted"),
+  payloadError: z.string().nullable().describe("Why `data` is shown encrypted, as it is stored"),
 });
 
 const chosen = z.looseObject({

@@ -4,7 +4,7 @@ import { MESSAGE_STATUSES } from "../../control/messages.ts";
 import type { MessageRoutes } from "../messages.ts";
 import { integer, moment, named, oneOf, text } from "../parameters.ts";
 import { type Route, route } from "../route.ts";
-import { count, id, nextPage, pagination, payload, time, timeOrNull } from "./shapes.ts";
+import { count, id, nextPage, pagination, payload, time, timeOrNull, traceparent } from "./shapes.ts";
 
 const MESSAGE = "/api/v1/messages/:partitionId/:transactionId";
 const PER_PAGE_MAX = 1_000;
@@ -27,6 +27,7 @@ const described = {
   ...place,
   traceId: z.string().nullable(),
   producerSub: z.string().nullable(),
+  traceparent,
   namespace: z.string(),
   task: z.string(),
   leaseExpiresAt: timeOrNull,
@@ -34,6 +35,7 @@ const described = {
 
 const listed = z.object({
   ...described,
+  isEncrypted: z.boolean(),
   queueStatus: z.enum(["pending", "processing", "completed"]).nullable(),
   busStatus: z.object({ consumedBy: count, totalGroups: count }),
   queuePriority: count,
@@ -42,7 +44,8 @@ const listed = z.object({
 const whole = z.object({
   ...described,
   payload,
-  isEncrypted: z.boolean(),
+  isEncrypted: z.boolean().describe("It is stored encrypted"),
+  payloadError: z.string().nullable().describe("Why `payload` is shown encrypted, as it is stored"),
   errorMessage: z.string().nullable(),
   retryCount: count.nullable(),
   queueConfig: z.object({

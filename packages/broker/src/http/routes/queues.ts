@@ -1,8 +1,9 @@
 /** The routes that make, change and delete queues. */
 import { z } from "zod";
 import type { Admin } from "../admin.ts";
+import { flag, named } from "../parameters.ts";
 import { type Route, route } from "../route.ts";
-import { id } from "./shapes.ts";
+import { count, id } from "./shapes.ts";
 
 export function queueRoutes(admin: Admin): Route[] {
   const facts = { tag: "Queues" } as const;
@@ -50,6 +51,31 @@ export function queueRoutes(admin: Admin): Route[] {
         },
       },
       handle: (request) => admin.deleteQueue(request),
+    }),
+    route({
+      ...facts,
+      method: "DELETE",
+      path: "/api/v1/queues/:queue/clear",
+      access: "admin",
+      summary: "Removes all messages of a queue or of one partition; every group ends up behind them",
+      query: {
+        partition: named("Of this partition only"),
+        deadLetters: flag("Remove the dead letters, too"),
+      },
+      answers: {
+        200: {
+          summary: "What was removed",
+          shape: z.object({
+            cleared: z.literal(true),
+            queue: z.string(),
+            partition: z.string().optional(),
+            messages: count.describe("Messages that were removed; the places of deleted ones count"),
+            partitions: count.describe("Partitions that were cleared"),
+            deadLetters: count.describe("Dead letters that were removed"),
+          }),
+        },
+      },
+      handle: (request, { query }) => admin.clearQueue(request, query),
     }),
   ];
 }

@@ -77,7 +77,7 @@ export const writeAudit: Statement<null> = {
   read: () => null,
 };
 
-export interface AuditRow {
+export interface ListedAuditRow {
   readonly id: number;
   readonly atUs: number;
   readonly actor: string;
@@ -85,11 +85,12 @@ export interface AuditRow {
   readonly action: string;
   readonly target: string;
   readonly status: number;
+  readonly times: number;
 }
 
-export const listAudit: Statement<AuditRow> = {
+export const listAudit: Statement<ListedAuditRow> = {
   name: "queen_list_audit",
-  text: `select id, at, actor, address, action, target, status from queen.audit_log
+  text: `select id, at, actor, address, action, target, status, times from queen.audit_log
           where ($1::int8 is null or id < $1) order by id desc limit $2`,
   parameters: ["int8", "int4"],
   read: (row) => ({
@@ -100,6 +101,7 @@ export const listAudit: Statement<AuditRow> = {
     action: row.text(4),
     target: row.text(5),
     status: row.int4(6),
+    times: row.int4(7),
   }),
 };
 

@@ -11,12 +11,12 @@ export interface AppendRow {
   readonly keys: string | null;
 }
 
-export const APPEND = { appended: 0, busy: 1, gone: 2, behind: 3, conflict: 4, missed: 5 } as const;
+export const APPEND = { appended: 0, busy: 1, gone: 2, behind: 3, conflict: 4, missed: 5, plain: 6 } as const;
 
 export const append: Statement<AppendRow> = {
   name: "queen_append",
-  text: "select lane, status, at_offset, created_at, keys from queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-  parameters: ["int8[]", "int8[]", "int4[]", ...SEGMENTS],
+  text: "select lane, status, at_offset, created_at, keys from queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+  parameters: ["int8[]", "int8[]", "int4[]", ...SEGMENTS, "bool[]"],
   read: (row) => ({
     lane: row.int4(0),
     status: row.int2(1),
@@ -147,6 +147,14 @@ export const buryExpired: Statement<boolean> = {
   read: (row) => row.bool(0),
 };
 
+/** Takes back what a pop with auto-ack took and could not deliver. */
+export const unfinish: Statement<void> = {
+  name: "queen_unfinish",
+  text: "select queen.unfinish($1, $2, $3, $4, $5::int8multirange)",
+  parameters: ["int8", "int4", "int8", "int8", "text"],
+  read: () => undefined,
+};
+
 export interface RenewRow {
   readonly lease: number;
   readonly status: number;
@@ -174,7 +182,7 @@ export interface TransactResult {
 
 export const transact: Statement<TransactResult> = {
   name: "queen_transact",
-  text: "select queen.transact($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11, $12)::text",
-  parameters: ["int8[]", "int8[]", "int4[]", ...SEGMENTS, "text", "int8[]", "int8[]"],
+  text: "select queen.transact($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11, $12, $13)::text",
+  parameters: ["int8[]", "int8[]", "int4[]", ...SEGMENTS, "text", "int8[]", "int8[]", "bool[]"],
   read: (row) => JSON.parse(row.text(0)) as TransactResult,
 };

@@ -19,3 +19,34 @@ export const deleteQueue: Statement<boolean> = {
   parameters: ["text"],
   read: (row) => row.bool(0),
 };
+
+export const findQueue: Statement<Record<string, unknown>> = {
+  name: "queen_find_queue",
+  text: "select to_jsonb(q)::text from queen.queues q where q.name = $1",
+  parameters: ["text"],
+  read: (row) => JSON.parse(row.text(0)) as Record<string, unknown>,
+};
+
+export interface ClearedRow {
+  /** For the next call; `after` is null when all is done. */
+  readonly after: number | null;
+  readonly below: number | null;
+  readonly lanes: number;
+  readonly messages: number;
+  /** Lanes in which a lease ended. */
+  readonly released: readonly number[];
+}
+
+export const clearLanes: Statement<ClearedRow> = {
+  name: "queen_clear_lanes",
+  text: `select after, below, lanes, messages, to_json(released)::text
+           from queen.clear_lanes($1, $2, $3, $4, $5)`,
+  parameters: ["int8", "int8", "int8", "int8", "int8"],
+  read: (row) => ({
+    after: row.int8OrNull(0),
+    below: row.int8OrNull(1),
+    lanes: row.int4(2),
+    messages: row.int8(3),
+    released: JSON.parse(row.text(4)) as number[],
+  }),
+};
