@@ -154,7 +154,7 @@ test("a request that fails for want of the database is a warning with its id, an
     });
     assert.ok(answer.headers["x-request-id"]);
     for (let n = 0; n < 50; n++) await client.request("POST", "/api/v1/push", { items: numbered("q", 1) });
-    const failed = linesOf(broker.output()).filter(({ event }) => event === "http.failed");
+    const failed = linesOf(broker.output()).filter(({ event }) => event === "http.unavailable");
     assert.equal(failed[0]!.message, "POST /api/v1/push was answered 503 DATABASE_UNAVAILABLE");
     assert.ok(failed[0]!.requestId && failed[0]!.reason);
     assert.ok(failed.length < 10, `${failed.length} lines for 50 requests`);

@@ -323,8 +323,12 @@ async function load(client: HttpClient): Promise<void> {
     );
     for (const answer of answers) assert.equal(answer.status, 201);
   }
-  const { messages } = await client.pop(queue, { batch: 10_000, partitions: 50 });
-  assert.equal(messages.length, 2_000);
+  let popped = 0;
+  await until("everything is popped", async () => {
+    popped += (await client.pop(queue, { batch: 10_000, partitions: 50, autoAck: true })).messages.length;
+    return popped >= 2_000;
+  });
+  assert.equal(popped, 2_000);
 }
 
 test("a collector that is away costs spans and a warning once in a while, and comes back", async () => {
@@ -340,7 +344,7 @@ test("a collector that is away costs spans and a warning once in a while, and co
   await load(client);
   const elapsedMs = performance.now() - startedMs;
   const more = failures(broker.output()) - atFirst;
-  assert.ok(more <= Math.ceil(elapsedMs / 5_000), `${more} warnings in ${elapsedMs} ms`);
+  assert.ok(more <= 1 + elapsedMs / 5_000, `${more} warnings in ${elapsedMs} ms`);
   assert.match(broker.output(), new RegExp(`Spans are lost: 127\\.0\\.0\\.1:${port} did not take them`));
 
   const late = await startCollector(port);

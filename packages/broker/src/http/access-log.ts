@@ -129,7 +129,7 @@ export class AccessLog {
     if (code === "INTERNAL") log.error({ error, ...exchange.fields, status }, "http.failed");
     else {
       const message = `${exchange.incoming.method} ${exchange.route?.path} was answered ${status} ${code}`;
-      log.warn({ message, ...exchange.fields, reason: known.message }, "http.failed");
+      log.warn({ message, ...exchange.fields, reason: known.message }, "http.unavailable");
     }
   }
 }
