@@ -1,4 +1,4 @@
-/** The guard finds out who sends a request, and whether he may. */
+/** The guard finds out who sends a request. */
 import { BrokerError } from "@queen/protocol";
 import { hashApiKey, isSameHash } from "./api-key.ts";
 import type { ApiKeyVerifier } from "./api-key-verifier.ts";
@@ -41,22 +41,11 @@ export class Guard {
     return ANYBODY;
   }
 
-  /** Throws where there is no valid credential, or where it does not allow this. */
-  admit(access: Access, path: string, authorization: string | undefined): Identity | Promise<Identity> {
-    if (access === "open" || this.#isOpen(path)) return NOBODY;
-    const identity = this.#identify(authorization);
-    if (!(identity instanceof Promise)) {
-      identity.check(access);
-      return identity;
-    }
-    return identity.then((known) => {
-      known.check(access);
-      return known;
-    });
-  }
-
-  #identify(authorization: string | undefined): Identity | Promise<Identity> {
-    const credential = authorization?.replace(/^bearer +/i, "").trim();
+  /** Who sends a request for this path; throws where there is no valid credential. */
+  identify(access: Access, path: string, authorization: string | undefined): Identity | Promise<Identity> {
+    if (access === "open") return NOBODY;
+    if (this.#isOpen(path)) return ANYBODY;
+    const credential = authorization?.replace(/^bearer( +|$)/i, "").trim();
     if (!credential) throw new BrokerError("UNAUTHENTICATED", "Authentication required");
     const { keys, tokens, adminKey } = this.#options;
     if (adminKey !== undefined && isSameHash(hashApiKey(adminKey), hashApiKey(credential)))

@@ -238,19 +238,20 @@ export class HttpServer {
     incoming: IncomingMessage,
   ): Identity | Promise<Identity> {
     const { guard, rate } = this.#options;
-    const checkRate = (identity: Identity): Identity => {
+    const check = (identity: Identity): Identity => {
       exchange.identity = identity;
+      identity.check(route.access);
       const waitMs = rate?.take(clientOf(exchange)) ?? 0;
       if (waitMs === 0) return identity;
       throw new TooManyRequests("Too many requests from this client", waitMs);
     };
-    if (!guard.isOn) return checkRate(guard.anybody);
+    if (!guard.isOn) return check(guard.anybody);
     const credentials = incoming.headersDistinct.authorization ?? [];
     if (credentials.length > 1) {
       throw new BrokerError("UNAUTHENTICATED", "There are several Authorization headers; send one.");
     }
-    const identity = guard.admit(route.access, path, credentials[0]);
-    return identity instanceof Promise ? identity.then(checkRate) : checkRate(identity);
+    const identity = guard.identify(route.access, path, credentials[0]);
+    return identity instanceof Promise ? identity.then(check) : check(identity);
   }
 
   #find(method: string, path: string): { route: Route; params: Record<string, string> } {
