@@ -9,12 +9,16 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { routeTable } from "@queen/broker";
 import { ERRORS } from "@queen/protocol";
+import { ACCESSES, MAY, ROLES } from "../packages/broker/dist/src/access/roles.js";
 import { configurationPage } from "../packages/broker/dist/src/config.js";
 
 /** What a client does about each error. */
 const WHAT_TO_DO = {
   VALIDATION_FAILED: "Correct the request; the sentence names the item and the field.",
   INVALID_JSON: "Send a body that is valid JSON in UTF-8.",
+  UNAUTHENTICATED:
+    "Send a valid token or API key as `Authorization: Bearer …`; the sentence says what is wrong.",
+  FORBIDDEN: "Use a credential whose role and queue patterns allow it; see docs/security.md.",
   NOT_FOUND: "Check the path and the names in it; what it names does not exist.",
   METHOD_NOT_ALLOWED: "Use a method that the path has; the header `Allow` lists them.",
   REQUEST_TIMEOUT: "Send the request again, whole and without long pauses.",
@@ -24,12 +28,16 @@ const WHAT_TO_DO = {
     "Push maintenance is on: wait as long as `Retry-After` says and try again; operators switch it off when they are done.",
   QUEUE_FULL:
     "Wait as long as `Retry-After` says and try again; if it stays, add consumers or raise the queue's `maxSize`.",
+  TOO_MANY_REQUESTS:
+    "Wait as long as `Retry-After` says and try again; if it stays, send less or raise the limit.",
   OVERLOADED: "Wait as long as `Retry-After` says and try again; if it stays, send less or add capacity.",
   ENCRYPTION_KEY_MISSING:
     "Give this broker the key that the sentence names, see [encryption.md](encryption.md); until then another " +
     "broker may have it, so trying again may help. Nothing was lost.",
   DATABASE_UNAVAILABLE:
     "Wait as long as `Retry-After` says and try again; a push with transaction ids is safe to repeat.",
+  IDENTITY_PROVIDER_UNAVAILABLE:
+    "Wait as long as `Retry-After` says and try again; the broker cannot fetch the keys that verify tokens.",
   SHUTTING_DOWN: "Try again at once on another broker, or on this one when it is back.",
   MESSAGE_DAMAGED:
     "Find out who changes the database's tables; move the message to the dead letters, so that its partition goes on.",
@@ -37,13 +45,11 @@ const WHAT_TO_DO = {
 };
 
 const HEADER = "<!-- Written by scripts/generate-docs.mjs; edit the tables it reads. -->\n\n";
-const ROUTES_BEGIN = "<!-- routes: written by scripts/generate-docs.mjs from the route table -->\n";
-const ROUTES_END = "<!-- end of routes -->\n";
-
 const PAGES = {
   "configuration.md": HEADER + configurationPage(),
   "errors.md": HEADER + errorsPage(),
-  "http-api.md": withRoutes(readOrEmpty(new URL("../docs/http-api.md", import.meta.url))),
+  "http-api.md": withTable("http-api.md", "routes", "from the route table", routesTable()),
+  "security.md": withTable("security.md", "roles", "from the table of roles", rolesTable()),
 };
 
 const check = process.argv.includes("--check");
@@ -82,16 +88,30 @@ ${rows.join("\n")}
 `;
 }
 
-/** The page with its table of routes as the broker serves them. */
-function withRoutes(page) {
-  const [before, rest] = page.split(ROUTES_BEGIN);
-  const after = rest?.split(ROUTES_END)[1];
-  if (after === undefined) throw new Error("docs/http-api.md has no marks for the table of routes");
+/** A page whose table between two marks is written here, and all else by hand. */
+function withTable(name, what, source, table) {
+  const begin = `<!-- ${what}: written by scripts/generate-docs.mjs ${source} -->\n`;
+  const end = `<!-- end of ${what} -->\n`;
+  const [before, rest] = readOrEmpty(new URL(`../docs/${name}`, import.meta.url)).split(begin);
+  const after = rest?.split(end)[1];
+  if (after === undefined) throw new Error(`docs/${name} has no marks for the table of ${what}`);
+  return before + begin + table + end + after;
+}
+
+function routesTable() {
   const rows = routeTable({ timeoutMs: 30_000, batch: 1 }).map(
     ({ method, path, access, summary }) => `| ${method} | \`${path}\` | ${access} | ${summary} |`,
   );
-  const table = `| method | path | access | |\n|---|---|---|---|\n${rows.join("\n")}\n`;
-  return before + ROUTES_BEGIN + table + ROUTES_END + after;
+  return `| method | path | access | |\n|---|---|---|---|\n${rows.join("\n")}\n`;
+}
+
+function rolesTable() {
+  const accesses = ACCESSES.filter((access) => access !== "open");
+  const rows = ROLES.map((role) => {
+    const cells = accesses.map((access) => (MAY[role].includes(access) ? "yes" : ""));
+    return `| \`${role}\` | ${cells.join(" | ")} |`;
+  });
+  return `| role | ${accesses.join(" | ")} |\n|---|${"---|".repeat(accesses.length)}\n${rows.join("\n")}\n`;
 }
 
 function readOrEmpty(file) {

@@ -63,10 +63,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   popping: ["lanes", "batching", "metering", "operations", "postgres"],
   settling: ["lanes", "batching", "operations", "postgres"],
   transacting: ["pushing", "settling", "lanes", "batching", "operations", "postgres"],
-  control: ["lanes", "metering", "operations", "postgres"],
+  access: [],
+  control: ["access", "lanes", "metering", "operations", "postgres"],
   cluster: ["postgres"],
   sweeping: ["postgres"],
-  http: ["pushing", "popping", "settling", "transacting", "control", "lanes", "metering", "operations"],
+  http: [
+    "access",
+    "pushing",
+    "popping",
+    "settling",
+    "transacting",
+    "control",
+    "lanes",
+    "metering",
+    "operations",
+  ],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };
 const FOR_ANYBODY = ["config.ts", "telemetry.ts", "tracing.ts"];

@@ -2,7 +2,7 @@
  * Agreement of the broker with its own description: every answer that a test gets is compared with what the
  * OpenAPI document says about its route. A field, a status or a type that is not described is a complaint.
  */
-import { openApi, type Route, readConfig, routeTable } from "@queen/broker";
+import { MAY, openApi, type Route, readConfig, routeTable } from "@queen/broker";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import type { HttpAnswer } from "./http.ts";
 
@@ -12,6 +12,9 @@ export const table: readonly Route[] = routeTable({
   batch: popBatchSizeDefault,
 });
 export const document = openApi(table, "");
+
+/** What each role may do. */
+export const ACCESS_BY_ROLE: Readonly<Record<string, readonly string[]>> = MAY;
 
 interface Content {
   readonly content?: Readonly<Record<string, { readonly schema: object }>>;

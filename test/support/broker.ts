@@ -106,7 +106,11 @@ export async function startBrokerProcess(options: {
   for (const startedMs = performance.now(); performance.now() - startedMs < READY_MS_MAX; await sleep(20)) {
     if (hasEnded)
       throw new Error(`the broker ended with code ${await ended} before it was ready:\n${output}`);
-    if ((await statusOf(`${url}/readyz`)) === 200) return broker;
+    // Whoever asks by TLS may need a certificate; the log says it, too.
+    const isReady = options.env?.QUEEN_TLS_CERT_FILE
+      ? output.includes("broker.ready")
+      : (await statusOf(`${url}/readyz`)) === 200;
+    if (isReady) return broker;
   }
   await broker.kill("SIGKILL");
   throw new Error(`the broker was not ready within ${READY_MS_MAX} ms; it wrote:\n${output}`);

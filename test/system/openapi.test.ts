@@ -106,6 +106,12 @@ describe("the OpenAPI document", () => {
         eventType: "info",
         traceNames: ["a"],
       },
+      "POST /api/v1/system/keys": {
+        name: "k",
+        role: "produce",
+        queues: ["a.*"],
+        expiresAt: "2036-01-01T00:00:00Z",
+      },
       "POST /api/v1/consumer-groups/:group/subscription": { subscriptionTimestamp: "2026-01-01T00:00:00Z" },
       "POST /api/v1/consumer-groups/:group/queues/:queue/seek": { timestamp: "2026-01-01T00:00:00Z" },
       "POST /api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek": { toEnd: true },

@@ -5,11 +5,20 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
+import { ApiKeyVerifier } from "./access/api-key-verifier.ts";
+import { AuditLog } from "./access/audit-log.ts";
+import { Guard } from "./access/guard.ts";
+import { RateLimiter } from "./access/rate-limiter.ts";
+import type { Role } from "./access/roles.ts";
+import { Tally } from "./access/tally.ts";
+import { TokenVerifier } from "./access/token-verifier.ts";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
 import type { Answers } from "./cluster/questions.ts";
 import { type Config, connectionCount } from "./config.ts";
 import { Analytics } from "./control/analytics.ts";
+import { ApiKeys } from "./control/api-keys.ts";
+import { AuditEntries } from "./control/audit-entries.ts";
 import { Clearing } from "./control/clearing.ts";
 import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
@@ -24,6 +33,7 @@ import { Sweeps } from "./control/sweeps.ts";
 import { Traces } from "./control/traces.ts";
 import { Admin } from "./http/admin.ts";
 import { AnalyticsRoutes } from "./http/analytics.ts";
+import { ApiKeyRoutes } from "./http/api-keys.ts";
 import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane, type DataPlaneOptions } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
@@ -115,6 +125,41 @@ function slotsPerKind(config: Config): Record<Kind, number> {
   const quarter = Math.floor(share / 4);
   return { push: quarter, pop: quarter, ack: quarter, transaction: share - 3 * quarter };
 }
+
+/** Tokens are verified only where they are switched on. */
+function tokenVerifier(config: Config, log: Log, now: () => number): TokenVerifier | undefined {
+  if (!config.tokensEnabled) return undefined;
+  return new TokenVerifier({
+    algorithm: config.tokenAlgorithm,
+    secret: config.tokenSecret,
+    publicKeyPem: config.tokenPublicKey,
+    jwksUrl: config.jwksUrl,
+    jwksTimeoutMs: config.jwksTimeoutMs,
+    jwksRefreshMs: config.jwksRefreshSeconds * 1000,
+    issuer: config.tokenIssuer,
+    audience: config.tokenAudience,
+    clockSkewSeconds: config.tokenClockSkewSeconds,
+    requiresExpiry: config.tokenRequiresExpiry,
+    rolesClaim: config.rolesClaim,
+    rolesArrayClaim: config.rolesArrayClaim,
+    queuesClaim: config.queuesClaim,
+    roleNames: new Map<string, Role>([
+      [config.roleAdmin, "admin"],
+      [config.roleReadWrite, "read-write"],
+      [config.roleReadOnly, "read-only"],
+      [config.roleProduce, "produce"],
+      [config.roleConsume, "consume"],
+    ]),
+    now,
+    log: (event, error) => log.warn({ error }, event),
+  });
+}
+
+const listOf = (text: string): string[] =>
+  text
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "");
 
 /** The libraries are loaded only here: without a collector nothing of them is there. */
 async function tracingOf({ config, log, workerIndex, version }: BrokerOptions): Promise<Tracing | undefined> {
@@ -378,6 +423,21 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       throw error;
     }
   };
+  const keys = new ApiKeys(use);
+  const auditEntries = new AuditEntries(use);
+  const audit = new AuditLog({ write: (rows) => auditEntries.write(rows), log });
+  const tokens = tokenVerifier(config, log, now);
+  const guard = new Guard({
+    tokens,
+    keys:
+      config.keysEnabled || config.adminKey !== undefined
+        ? new ApiKeyVerifier({ read: (id) => keys.read(id), now })
+        : undefined,
+    adminKey: config.adminKey,
+    openPaths: listOf(config.openPaths),
+  });
+  const queueOfPartition = async (partition: number): Promise<string | undefined> =>
+    (await directory.openById(partition))?.queue.name;
   const groups = new ConsumerGroups({
     use,
     moved: (queue, group, ready) => {
@@ -441,6 +501,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       );
     },
     queuesOf: (namespace, task) => queues.of(namespace, task),
+    queueOfPartition,
     readTimestamp,
     newTransactionId: randomUUID,
     subscriptionModeDefault: config.subscriptionModeDefault,
@@ -582,6 +643,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       {
         data: dataPlane,
         admin,
+        keys: new ApiKeyRoutes(keys, auditEntries, readTimestamp),
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
         letters: new DeadLetterRoutes(letters, readTimestamp, keyring),
         messages: new MessageRoutes(messages, readTimestamp, keyring),
@@ -606,11 +668,30 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       },
     ),
     bodyBytesMax: config.bodyBytesMax,
+    guard,
+    audit,
+    queueOfPartition,
+    rate:
+      config.requestsPerSecond > 0
+        ? new RateLimiter({ perSecond: config.requestsPerSecond, burst: 2 * config.requestsPerSecond, now })
+        : undefined,
+    connections: new Tally(config.connectionsPerAddressMax),
+    waiting: new Tally(config.waitingPopsMax),
+    corsOrigins: listOf(config.corsOrigins ?? (guard.isOn ? "" : "*")),
+    tls:
+      config.tlsCertificateFile === undefined
+        ? undefined
+        : {
+            certificate: config.tlsCertificateFile,
+            key: config.tlsKeyFile!,
+            clientAuthority: config.tlsClientAuthorityFile,
+          },
     classify,
     log,
     slowRequestMs: config.slowRequestMs,
     now,
   });
+  tokens?.start();
   const port = await server.listen(config.port, config.host);
 
   return {
@@ -629,6 +710,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       const stoppingAtMs = now();
       hints.stop();
       const swept = sweeper.stop();
+      tokens?.stop();
       const served = server.stop(config.shutdownTimeoutMs);
       const popped = popper.stop();
       await served;
@@ -638,6 +720,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       const leftMs = config.shutdownTimeoutMs - (now() - stoppingAtMs);
       const traced = tracing?.stop(Math.min(Math.max(leftMs, SPANS_MS_MIN), SPANS_MS_MAX));
       await minutes.stop();
+      await audit.flush();
       await bus.stop();
       await Promise.all([...Object.values(slots), secondary].map((each) => each.stop()));
       await traced;

@@ -15,6 +15,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** What a default may depend on: the machine, and the rows above its own. */
 interface Known {
   readonly cores: number;
+  readonly tokensEnabled: boolean;
+  readonly keysEnabled: boolean;
+  readonly adminKey: string | undefined;
   readonly workerCount: number;
   readonly statementTimeoutMs: number;
 }
@@ -45,7 +48,10 @@ interface BooleanRow extends Described {
 interface TextRow extends Described {
   readonly field: string;
   readonly kind: "text";
-  readonly default: string | { readonly unset: string };
+  readonly default:
+    | string
+    | { readonly unset: string }
+    | { readonly of: (known: Known) => string; readonly text: string };
 }
 
 interface UrlRow extends Described {
@@ -82,13 +88,13 @@ type Row = FieldRow | DescribedOnlyRow;
 
 const GROUPS = [
   "Listening",
+  "Security",
   "Process",
   "Database",
   "Connections",
   "Batching",
   "Popping",
   "Memory",
-  "Security",
   "Traces",
   "Metrics",
   "Maintenance",
@@ -104,16 +110,92 @@ const BUS_CONNECTIONS_PER_WORKER = 1;
 const SECONDARY_CONNECTIONS_PER_WORKER = 2;
 const SLOTS_PER_WORKER = 10;
 const SLOTS_PER_WORKER_MIN = 4;
+const ADMIN_KEY_LENGTH_MIN = 32;
 
 // biome-ignore format: one row is one thing to read
 const VARIABLES = [
   { name: "PORT", field: "port", group: "Listening", kind: "integer", default: 6632, min: 0, max: 65_535,
     meaning: "HTTP port; 0 takes any free one." },
-  { name: "HOST", field: "host", group: "Listening", kind: "text", default: "0.0.0.0",
-    meaning: "Address to listen on." },
   { name: "QUEEN_MAX_BODY_BYTES", field: "bodyBytesMax", group: "Listening", kind: "integer",
     default: 64 * 1024 ** 2, min: 1024, max: 1024 ** 3,
     meaning: "Largest request body in bytes; a larger one is answered 413." },
+
+  { name: "JWT_ENABLED", field: "tokensEnabled", group: "Security", kind: "boolean", default: false,
+    meaning: "Whether requests need a token (JWT) in the Authorization header." },
+  { name: "JWT_ALGORITHM", field: "tokenAlgorithm", group: "Security", kind: "one-of",
+    choices: ["HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "EdDSA", "auto"], default: "HS256",
+    meaning: "Algorithm of tokens; auto takes every one that a configured key fits." },
+  { name: "JWT_SECRET", field: "tokenSecret", group: "Security", kind: "secret", default: { unset: "unset" },
+    meaning: "Secret for HS256, HS384 and HS512, its bytes as they are." },
+  { name: "JWT_PUBLIC_KEY", field: "tokenPublicKey", group: "Security", kind: "secret", default: { unset: "unset" },
+    meaning: "Public key (PEM, SPKI) for all other algorithms; goes before JWT_JWKS_URL." },
+  { name: "JWT_JWKS_URL", field: "jwksUrl", group: "Security", kind: "text", default: { unset: "unset" },
+    meaning: "Where an identity provider publishes its keys (JWKS)." },
+  { name: "JWT_JWKS_REFRESH_INTERVAL", field: "jwksRefreshSeconds", group: "Security", kind: "integer",
+    default: 3600, min: 1, max: 604_800,
+    meaning: "How often the keys are fetched again, in seconds; for a key that is not known at once, but at "
+      + "most every 30 seconds." },
+  { name: "JWT_JWKS_TIMEOUT_MS", field: "jwksTimeoutMs", group: "Security", kind: "integer",
+    default: 5000, min: 100, max: 60_000,
+    meaning: "How long a fetch of keys may take, in milliseconds." },
+  { name: "JWT_ISSUER", field: "tokenIssuer", group: "Security", kind: "text", default: { unset: "unset: any" },
+    meaning: "Issuer (iss) that tokens must have." },
+  { name: "JWT_AUDIENCE", field: "tokenAudience", group: "Security", kind: "text", default: { unset: "unset: any" },
+    meaning: "Audience (aud) that tokens must have." },
+  { name: "JWT_CLOCK_SKEW", field: "tokenClockSkewSeconds", group: "Security", kind: "integer",
+    default: 30, min: 0, max: 600,
+    meaning: "How far clocks may differ when times in tokens are checked, in seconds." },
+  { name: "JWT_REQUIRE_EXP", field: "tokenRequiresExpiry", group: "Security", kind: "boolean", default: true,
+    meaning: "Whether a token must have an expiry (exp)." },
+  { name: "JWT_SKIP_PATHS", field: "openPaths", group: "Security", kind: "text",
+    default: "/health,/metrics/prometheus,/metrics,/",
+    meaning: "Paths that need no credential, with commas; one that ends in / stands for all below it." },
+  { name: "JWT_ROLES_CLAIM", field: "rolesClaim", group: "Security", kind: "text", default: "role",
+    meaning: "Claim with one role." },
+  { name: "JWT_ROLES_ARRAY_CLAIM", field: "rolesArrayClaim", group: "Security", kind: "text", default: "roles",
+    meaning: "Claim with a list of roles." },
+  { name: "JWT_QUEUES_CLAIM", field: "queuesClaim", group: "Security", kind: "text", default: "queues",
+    meaning: "Claim with a list of patterns of queue names, such as orders.*; without it every queue is meant." },
+  { name: "JWT_ROLE_ADMIN", field: "roleAdmin", group: "Security", kind: "text", default: "admin",
+    meaning: "What tokens call the role admin." },
+  { name: "JWT_ROLE_READ_WRITE", field: "roleReadWrite", group: "Security", kind: "text", default: "read-write",
+    meaning: "What tokens call the role read-write." },
+  { name: "JWT_ROLE_READ_ONLY", field: "roleReadOnly", group: "Security", kind: "text", default: "read-only",
+    meaning: "What tokens call the role read-only." },
+  { name: "JWT_ROLE_PRODUCE", field: "roleProduce", group: "Security", kind: "text", default: "produce",
+    meaning: "What tokens call the role produce." },
+  { name: "JWT_ROLE_CONSUME", field: "roleConsume", group: "Security", kind: "text", default: "consume",
+    meaning: "What tokens call the role consume." },
+  { name: "QUEEN_API_KEYS", field: "keysEnabled", group: "Security", kind: "boolean", default: false,
+    meaning: "Whether requests need an API key, or a token where JWT_ENABLED is on too." },
+  { name: "QUEEN_ADMIN_KEY", field: "adminKey", group: "Security", kind: "secret", default: { unset: "unset" },
+    meaning: "A key of at least 32 characters with the role admin, to make the first API keys with; "
+      + "with it requests need a credential." },
+  { name: "QUEEN_RATE_LIMIT", field: "requestsPerSecond", group: "Security", kind: "integer",
+    default: 0, min: 0, max: 10_000_000,
+    meaning: "Requests a second that each worker takes of one credential, or of one address without one, with "
+      + "bursts of twice as many; 0 is no limit." },
+  { name: "QUEEN_MAX_CONNECTIONS_PER_ADDRESS", field: "connectionsPerAddressMax", group: "Security",
+    kind: "integer", default: 0, min: 0, max: 1_000_000,
+    meaning: "Connections that each worker takes of one address; 0 is no limit." },
+  { name: "QUEEN_MAX_WAITING_POPS", field: "waitingPopsMax", group: "Security", kind: "integer",
+    default: 0, min: 0, max: 1_000_000,
+    meaning: "Pops of one credential, or of one address without one, that may wait in each worker; 0 is no limit." },
+  { name: "QUEEN_TLS_CERT_FILE", field: "tlsCertificateFile", group: "Security", kind: "text",
+    default: { unset: "unset: plain HTTP" },
+    meaning: "File with the certificate (PEM, with its chain) for HTTPS; read again when it changes." },
+  { name: "QUEEN_TLS_KEY_FILE", field: "tlsKeyFile", group: "Security", kind: "text", default: { unset: "unset" },
+    meaning: "File with the certificate's key (PEM)." },
+  { name: "QUEEN_TLS_CLIENT_CA_FILE", field: "tlsClientAuthorityFile", group: "Security", kind: "text",
+    default: { unset: "unset: clients need no certificate" },
+    meaning: "File with the authority (PEM) that must have signed the certificate of every client." },
+  { name: "QUEEN_CORS_ORIGINS", field: "corsOrigins", group: "Security", kind: "text",
+    default: { unset: "unset: any without authentication, none with it" },
+    meaning: "Origins whose pages may use the interface, with commas; * is any." },
+
+  { name: "HOST", field: "host", group: "Listening", kind: "text", 
+    default: { of: hostDefault, text: "0.0.0.0 with authentication, 127.0.0.1 without" },
+    meaning: "Address to listen on; who sets 0.0.0.0 without authentication lets everybody in who reaches it." },
 
   { name: "NUM_WORKERS", field: "workerCount", group: "Process", kind: "integer",
     default: { of: workerCountDefault, text: "1 up to 3 cores, else half of the cores, at most 4" },
@@ -295,7 +377,7 @@ const VARIABLES = [
       + "except Default; 0 deletes none." },
   { name: "METRICS_RETENTION_DAYS", field: "metricsRetentionDays", group: "Maintenance", kind: "integer",
     default: 90, min: 1, max: 36_500,
-    meaning: "Days for which metrics and the history of retention are kept." },
+    meaning: "Days for which metrics, the history of retention and the audit log are kept." },
   { name: "EVICTION_INTERVAL", field: "evictionIntervalMs", group: "Maintenance", kind: "integer",
     default: 60_000, min: 100, max: 86_400_000,
     meaning: "Pause between two sweeps for messages that waited longer than maxWaitTimeSeconds, "
@@ -316,7 +398,7 @@ type ValueOf<R> = R extends { kind: "integer" }
     ? boolean
     : R extends { kind: "one-of"; choices: readonly (infer Choice)[] }
       ? Choice
-      : R extends { kind: "text"; default: string }
+      : R extends { kind: "text"; default: string | { of: unknown } }
         ? string
         : string | undefined;
 
@@ -326,6 +408,11 @@ const FIELD_ROWS: readonly FieldRow[] = VARIABLES.filter((row) => "field" in row
 export type Config = {
   readonly [R in TableRow as R extends { field: infer Field extends string } ? Field : never]: ValueOf<R>;
 };
+
+/** Without authentication nobody from outside gets in by accident. */
+function hostDefault({ tokensEnabled, keysEnabled, adminKey }: Known): string {
+  return tokensEnabled || keysEnabled || adminKey !== undefined ? "0.0.0.0" : "127.0.0.1";
+}
 
 function workerCountDefault({ cores }: Known): number {
   return Math.max(1, Math.min(4, Math.floor(cores / 2)));
@@ -398,28 +485,10 @@ const WITHOUT_EFFECT: readonly { readonly names: readonly string[]; readonly rea
   },
   { names: ["WEBAPP_ROOT"], reason: "this version serves no dashboard" },
   { names: ["UWS_HTTP_MAX_HEADERS_SIZE"], reason: "headers may have 16 KiB, as is usual for Node.js" },
-  { names: ["JWT_*"], reason: "this version has no authentication" },
 ];
 
 const YES = /^(true|on|yes|1)$/i;
 const NO = /^(false|off|no|0)$/i;
-
-/** Who sets one of these relies on a protection that is not there: the broker doesn't start. */
-const REFUSED: readonly {
-  readonly name: string;
-  readonly when: string;
-  readonly isSet: (value: string) => boolean;
-  readonly sentence: (value: string) => string;
-}[] = [
-  {
-    name: "JWT_ENABLED",
-    when: "anything but false",
-    isSet: (value) => !NO.test(value),
-    sentence: (value) =>
-      `JWT_ENABLED=${value}: this version has no authentication; ` +
-      "unset it and let only trusted clients reach the port, for example behind a proxy that checks tokens",
-  },
-];
 
 /** Everything that is wrong with the configuration or the command line, one sentence each. */
 export class ConfigError extends Error {
@@ -448,10 +517,6 @@ export function readConfig(environment: Environment, cores: number): { config: C
   }
   const config = Object.freeze(values) as unknown as Config;
   problems.push(...problemsBetween(config, wrong));
-  for (const { name, isSet, sentence } of REFUSED) {
-    const value = env[name];
-    if (value && isSet(value)) problems.push(sentence(value));
-  }
   if (problems.length > 0) throw new ConfigError(problems);
   const warnings = [
     ...warningsAboutConnections(config),
@@ -553,6 +618,37 @@ function problemsBetween(config: Config, wrong: ReadonlySet<string>): string[] {
         `which is ${statementTimeoutMs}, got "${callDeadlineMs}"`,
     );
   }
+  problems.push(...problemsOfAccess(config));
+  return problems;
+}
+
+/** Authentication that could let nobody in, or the wrong ones. */
+function problemsOfAccess(config: Config): string[] {
+  const { tokensEnabled, tokenAlgorithm, tokenSecret, tokenPublicKey, jwksUrl, adminKey } = config;
+  const problems: string[] = [];
+  const hasPublicKeys = tokenPublicKey !== undefined || jwksUrl !== undefined;
+  const needsSecret = tokenAlgorithm.startsWith("HS");
+  if (tokensEnabled && tokenAlgorithm === "auto" && tokenSecret === undefined && !hasPublicKeys) {
+    problems.push("JWT_ENABLED is on: set JWT_SECRET, JWT_PUBLIC_KEY or JWT_JWKS_URL");
+  }
+  if (tokensEnabled && needsSecret && tokenSecret === undefined) {
+    problems.push(`JWT_ALGORITHM=${tokenAlgorithm} needs JWT_SECRET`);
+  }
+  if (tokensEnabled && !needsSecret && tokenAlgorithm !== "auto" && !hasPublicKeys) {
+    problems.push(`JWT_ALGORITHM=${tokenAlgorithm} needs JWT_PUBLIC_KEY or JWT_JWKS_URL`);
+  }
+  if (jwksUrl !== undefined && !/^https?:\/\/./.test(jwksUrl)) {
+    problems.push(`JWT_JWKS_URL must begin with https:// or http://, got "${jwksUrl}"`);
+  }
+  if ((config.tlsCertificateFile === undefined) !== (config.tlsKeyFile === undefined)) {
+    problems.push("QUEEN_TLS_CERT_FILE and QUEEN_TLS_KEY_FILE go together; set both or none");
+  }
+  if (config.tlsClientAuthorityFile !== undefined && config.tlsCertificateFile === undefined) {
+    problems.push("QUEEN_TLS_CLIENT_CA_FILE needs QUEEN_TLS_CERT_FILE and QUEEN_TLS_KEY_FILE");
+  }
+  if (adminKey !== undefined && adminKey.length < ADMIN_KEY_LENGTH_MIN) {
+    problems.push(`QUEEN_ADMIN_KEY must have at least ${ADMIN_KEY_LENGTH_MIN} characters`);
+  }
   return problems;
 }
 
@@ -580,7 +676,7 @@ function warningsAboutConnections(config: Config): string[] {
 function warningsAboutNames(env: Environment): string[] {
   const warnings: string[] = [];
   for (const name of Object.keys(env).sort()) {
-    if (!env[name] || REFUSED.some((refused) => refused.name === name)) continue;
+    if (!env[name]) continue;
     const row = WITHOUT_EFFECT.find(({ names }) => names.some((pattern) => matches(pattern, name)));
     if (row) warnings.push(`${name} has no effect: ${row.reason}`);
   }
@@ -749,14 +845,6 @@ export function configurationPage(): string {
     }
   }
   lines.push(
-    "",
-    "## Variables that stop the broker from starting",
-    "",
-    "They ask for a protection that this version does not have.",
-    "",
-    "| Variable | Refused when it is |",
-    "|---|---|",
-    ...REFUSED.map(({ name, when }) => `| \`${name}\` | ${when} |`),
     "",
     "## Variables without effect",
     "",

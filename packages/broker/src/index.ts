@@ -1,4 +1,5 @@
 /** What other packages may use of the broker: its configuration, its interface, and its own PostgreSQL. */
+export { MAY } from "./access/roles.ts";
 export { type Config, ConfigError, type Environment, readConfig } from "./config.ts";
 export { type OpenApi, openApi } from "./http/openapi.ts";
 export type { Route } from "./http/route.ts";

@@ -164,7 +164,7 @@ async function serve(
     const [port] = await untilAborted(Promise.all([supervisor.ready, prepared]), end.signal);
     const readyMs = Math.round(performance.now() - startedMs);
     log.info({ port, workers: config.workerCount, version, readyMs }, "broker.ready");
-    print(banner(version, baseUrl(config.host, port), embedded?.dataDir ?? describe(database)));
+    print(banner(version, baseUrl(config, port), embedded?.dataDir ?? describe(database), config));
     await untilAborted(new Promise<never>(() => {}), end.signal);
   } catch (error) {
     if (!end.signal.aborted) {
@@ -319,26 +319,41 @@ class EmbeddedDatabase {
 }
 
 /** Where a person reaches a broker that listens on this address. */
-function baseUrl(host: string, port: number): string {
-  if (host === "0.0.0.0" || host === "::") return `http://localhost:${port}`;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+function baseUrl({ host, tlsCertificateFile }: Config, port: number): string {
+  const scheme = tlsCertificateFile === undefined ? "http" : "https";
+  if (["0.0.0.0", "::", "127.0.0.1"].includes(host)) return `${scheme}://localhost:${port}`;
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+const asksForCredentials = ({ tokensEnabled, keysEnabled, adminKey }: Config): boolean =>
+  tokensEnabled || keysEnabled || adminKey !== undefined;
+
+/** Who may come in, in a sentence. */
+function openness(config: Config): string {
+  if (asksForCredentials(config)) return "Requests need a token or an API key; see docs/security.md.";
+  if (["127.0.0.1", "::1", "localhost"].includes(config.host)) {
+    return "Only this machine reaches it: there is no authentication. To open it, see docs/security.md.";
+  }
+  return `Everybody who reaches ${config.host} may do anything: there is no authentication; see docs/security.md.`;
 }
 
 /** The lines work when they are pasted one after the other, in any shell with curl and sed. */
-function banner(version: string, url: string, data: string): string {
+function banner(version: string, url: string, data: string, config: Config): string {
+  const curl = asksForCredentials(config) ? 'curl -H "Authorization: Bearer $QUEEN_TOKEN"' : "curl";
   const item = '{"items":[{"queue":"demo","partition":"customer-1","payload":{"hello":"world"}}]}';
   const fields = ["transactionId", "partitionId", "leaseId"].map((name) => `("${name}":"[^"]*")`).join(".*");
   return `
 Queen ${version} is ready at ${url}
 Its data is in ${data}
+${openness(config)}
 
 Push a message, pop it, and acknowledge it:
 
-  curl -sw '\\n' ${url}/api/v1/push -d '${item}'
+  ${curl} -sw '\\n' ${url}/api/v1/push -d '${item}'
 
-  popped=$(curl -s '${url}/api/v1/pop/queue/demo?batch=1'); echo "$popped"
+  popped=$(${curl} -s '${url}/api/v1/pop/queue/demo?batch=1'); echo "$popped"
 
-  echo "$popped" | sed -E 's/.*${fields}.*/{\\1,\\2,\\3}/' | curl -sw '\\n' ${url}/api/v1/ack -d @-
+  echo "$popped" | sed -E 's/.*${fields}.*/{\\1,\\2,\\3}/' | ${curl} -sw '\\n' ${url}/api/v1/ack -d @-
 
 `;
 }

@@ -21,6 +21,11 @@ const ACTING =
   DB_LOCK_TIMEOUT DB_CONNECTION_TIMEOUT DB_IDLE_TIMEOUT LIBQUEEN_INFLIGHT_DEADLINE_MS DEFAULT_TIMEOUT
   DEFAULT_BATCH_SIZE DEFAULT_SUBSCRIPTION_MODE POP_WAIT_MAX_INTERVAL_MS POP_WAIT_INITIAL_INTERVAL_MS QUEEN_BUS
   QUEEN_MAX_BODY_BYTES QUEEN_SEGMENT_CACHE_MB QUEEN_DEDUP_MEMORY_MB QUEEN_SHUTDOWN_TIMEOUT_MS
+  JWT_ENABLED JWT_ALGORITHM JWT_SECRET JWT_JWKS_URL JWT_PUBLIC_KEY JWT_ISSUER JWT_AUDIENCE JWT_CLOCK_SKEW
+  JWT_SKIP_PATHS JWT_JWKS_REFRESH_INTERVAL JWT_JWKS_TIMEOUT_MS JWT_ROLES_CLAIM JWT_ROLES_ARRAY_CLAIM JWT_ROLE_ADMIN
+  JWT_ROLE_READ_WRITE JWT_ROLE_READ_ONLY JWT_ROLE_PRODUCE JWT_ROLE_CONSUME JWT_QUEUES_CLAIM JWT_REQUIRE_EXP
+  QUEEN_API_KEYS QUEEN_ADMIN_KEY QUEEN_RATE_LIMIT QUEEN_MAX_CONNECTIONS_PER_ADDRESS QUEEN_MAX_WAITING_POPS
+  QUEEN_TLS_CERT_FILE QUEEN_TLS_KEY_FILE QUEEN_TLS_CLIENT_CA_FILE QUEEN_CORS_ORIGINS
   RETENTION_INTERVAL RETENTION_BATCH_SIZE PARTITION_CLEANUP_DAYS METRICS_RETENTION_DAYS EVICTION_INTERVAL
   EVICTION_BATCH_SIZE QUEEN_LEASE_SWEEP_INTERVAL_MS
   LOG_LEVEL METRICS_SAMPLE_INTERVAL_MS METRICS_AGGREGATE_INTERVAL_S QUEEN_METRICS_LABELS_MAX
@@ -43,9 +48,7 @@ const WITHOUT_EFFECT = `WORKER_ID DB_TCP_USER_TIMEOUT_MS DB_KEEPALIVES_IDLE DB_K
   FILE_BUFFER_EVENTS_PER_FILE QUEEN_UDP_PEERS QUEEN_UDP_NOTIFY_PORT QUEEN_SYNC_ENABLED QUEEN_SYNC_SECRET
   QUEEN_CACHE_PARTITION_MAX QUEEN_CACHE_PARTITION_TTL_MS QUEEN_CACHE_REFRESH_INTERVAL_MS
   QUEEN_SYNC_HEARTBEAT_MS
-  QUEEN_SYNC_DEAD_THRESHOLD_MS QUEEN_SYNC_RECV_BUFFER_MB JWT_ALGORITHM JWT_SECRET JWT_JWKS_URL JWT_PUBLIC_KEY
-  JWT_ISSUER JWT_AUDIENCE JWT_CLOCK_SKEW JWT_SKIP_PATHS JWT_JWKS_REFRESH_INTERVAL JWT_JWKS_TIMEOUT_MS
-  JWT_ROLES_CLAIM JWT_ROLES_ARRAY_CLAIM JWT_ROLE_ADMIN JWT_ROLE_READ_WRITE JWT_ROLE_READ_ONLY WEBAPP_ROOT
+  QUEEN_SYNC_DEAD_THRESHOLD_MS QUEEN_SYNC_RECV_BUFFER_MB WEBAPP_ROOT
   UWS_HTTP_MAX_HEADERS_SIZE`.split(/\s+/);
 
 const folder = mkdtempSync(join(tmpdir(), "queen-config-"));
@@ -84,8 +87,37 @@ test("the defaults follow the cores and stay within 40 connections", () => {
 test("every default of a machine with two cores", () => {
   assert.deepEqual(config({}), {
     port: 6632,
-    host: "0.0.0.0",
+    host: "127.0.0.1",
     bodyBytesMax: 67_108_864,
+    tokensEnabled: false,
+    tokenAlgorithm: "HS256",
+    tokenSecret: undefined,
+    tokenPublicKey: undefined,
+    jwksUrl: undefined,
+    jwksRefreshSeconds: 3600,
+    jwksTimeoutMs: 5000,
+    tokenIssuer: undefined,
+    tokenAudience: undefined,
+    tokenClockSkewSeconds: 30,
+    tokenRequiresExpiry: true,
+    openPaths: "/health,/metrics/prometheus,/metrics,/",
+    rolesClaim: "role",
+    rolesArrayClaim: "roles",
+    queuesClaim: "queues",
+    roleAdmin: "admin",
+    roleReadWrite: "read-write",
+    roleReadOnly: "read-only",
+    roleProduce: "produce",
+    roleConsume: "consume",
+    keysEnabled: false,
+    adminKey: undefined,
+    requestsPerSecond: 0,
+    connectionsPerAddressMax: 0,
+    waitingPopsMax: 0,
+    tlsCertificateFile: undefined,
+    tlsKeyFile: undefined,
+    tlsClientAuthorityFile: undefined,
+    corsOrigins: undefined,
     workerCount: 1,
     shutdownTimeoutMs: 10_000,
     logLevel: "info",
@@ -193,10 +225,10 @@ test("each kind of mistake has its sentence", () => {
 
 test("all mistakes are reported together, and a wrong value does not blame another", () => {
   assert.deepEqual(
-    mistakes({ PORT: "http", NUM_WORKERS: "many", SIDECAR_POOL_SIZE: "5", JWT_ENABLED: "true" }, 64).map(
+    mistakes({ PORT: "http", NUM_WORKERS: "many", SIDECAR_POOL_SIZE: "5", QUEEN_ADMIN_KEY: "x" }, 64).map(
       (sentence) => sentence.split(/[ =]/)[0],
     ),
-    ["PORT", "NUM_WORKERS", "JWT_ENABLED"],
+    ["PORT", "NUM_WORKERS", "QUEEN_ADMIN_KEY"],
   );
 });
 
@@ -295,12 +327,42 @@ test("more connections than PostgreSQL accepts by default get a warning", () => 
   ]);
 });
 
-test("the broker refuses to start where a protection is expected that it does not have", () => {
-  for (const value of ["true", "TRUE", "1", "yes", "enabled"]) {
-    const [sentence] = mistakes({ JWT_ENABLED: value });
-    assert(sentence?.startsWith(`JWT_ENABLED=${value}: this version has no authentication; `));
+test("without authentication the broker listens on loopback, unless it is told otherwise", () => {
+  assert.equal(config({}).host, "127.0.0.1");
+  assert.equal(config({ HOST: "0.0.0.0" }).host, "0.0.0.0");
+  for (const env of [
+    { JWT_ENABLED: "true", JWT_SECRET: "s" },
+    { QUEEN_API_KEYS: "on" },
+    { QUEEN_ADMIN_KEY: "k".repeat(32) },
+  ]) {
+    assert.equal(config(env).host, "0.0.0.0", Object.keys(env).join());
   }
-  assert.deepEqual(warnings({ JWT_ENABLED: "false" }), []);
+});
+
+test("authentication that lacks something stops the start", () => {
+  const cases: [Environment, RegExp][] = [
+    [{ JWT_ENABLED: "true" }, /^JWT_ALGORITHM=HS256 needs JWT_SECRET$/],
+    [
+      { JWT_ENABLED: "true", JWT_ALGORITHM: "RS256", JWT_SECRET: "s" },
+      /needs JWT_PUBLIC_KEY or JWT_JWKS_URL$/,
+    ],
+    [{ JWT_ENABLED: "true", JWT_ALGORITHM: "auto" }, /^JWT_ENABLED is on: set JWT_SECRET, /],
+    [{ JWT_JWKS_URL: "file:///keys" }, /^JWT_JWKS_URL must begin with https/],
+    [{ QUEEN_ADMIN_KEY: "short" }, /^QUEEN_ADMIN_KEY must have at least 32 characters$/],
+    [{ QUEEN_TLS_CERT_FILE: "a" }, /go together/],
+    [{ QUEEN_TLS_CLIENT_CA_FILE: "a" }, /needs QUEEN_TLS_CERT_FILE/],
+    [{ JWT_ENABLED: "enabled" }, /^JWT_ENABLED must be on or off/],
+  ];
+  for (const [env, sentence] of cases) {
+    const [first, ...others] = mistakes(env);
+    assert.match(first!, sentence);
+    assert.deepEqual(others, []);
+  }
+});
+
+test("secrets of access are never printed", () => {
+  const env = { JWT_SECRET: "secret-1", JWT_PUBLIC_KEY: "secret-2", QUEEN_ADMIN_KEY: "secret-3".repeat(4) };
+  assert.doesNotMatch(printConfig(config(env)), /secret-/);
 });
 
 test("encryption keys are checked, may come from a file, and are never shown", () => {

@@ -1,9 +1,12 @@
 /**
  * The access log says what became of requests: at `debug` one line each, at `info` what changed the control
- * plane, as warnings what took too long or failed for the broker's fault. A line has the route, never the
+ * plane and what was refused, which is audited too, as warnings what took too long or failed for the broker's
+ * fault. A line has the route, never the
  * path or the query, which can hold transactionIds and secrets, and nothing of a body.
  */
 import type { BrokerError } from "@queen/protocol";
+import type { AuditLog } from "../access/audit-log.ts";
+import { type Identity, NOBODY } from "../access/identity.ts";
 import type { Log, LogFields } from "../telemetry.ts";
 import { givenRequestId, newRequestId } from "./request-id.ts";
 import type { Answer, Route } from "./route.ts";
@@ -22,10 +25,14 @@ export class Exchange {
   /** Undefined: there is none, or it is not known yet. */
   route: Route | undefined;
   params: Readonly<Record<string, string>> = {};
+  /** Who sent it, as far as is known yet. */
+  identity: Identity = NOBODY;
   /** When the whole request was there: how long a client takes to send it is not the broker's matter. */
   readAtMs: number;
   bytesIn = 0;
   isLongPoll = false;
+  /** The client among whose waiting pops it counts. */
+  waitsAs: string | undefined;
   #madeId: string | undefined;
 
   constructor(incoming: Incoming, nowMs: number) {
@@ -37,6 +44,10 @@ export class Exchange {
   get requestId(): string {
     this.#madeId ??= this.givenId ?? newRequestId();
     return this.#madeId;
+  }
+
+  get address(): string {
+    return this.incoming.socket.remoteAddress ?? "";
   }
 
   get isDataPlane(): boolean {
@@ -54,6 +65,7 @@ export class Exchange {
 
 export interface AccessLogOptions {
   readonly log: Log;
+  readonly audit: AuditLog;
   /** A request that took longer is worth a warning; 0: none is. */
   readonly slowMs: number;
   readonly now: () => number;
@@ -80,13 +92,26 @@ export class AccessLog {
       log.warn({ message, ...exchange.fields, status, durationMs }, "http.slow");
     }
     const isChange = route && !exchange.isDataPlane && route.method !== "GET" && status < 400;
-    if (!isChange && !log.writes("debug")) return;
+    const isRefusal = status === 401 || status === 403;
+    if (!isChange && !isRefusal && !log.writes("debug")) return;
     const line = { ...exchange.fields, status, durationMs, bytesIn: exchange.bytesIn, bytesOut };
-    if (!isChange) log.debug(line, "http.request");
-    else {
-      const remote = incoming.socket.remoteAddress;
-      log.info({ ...line, remote, ...namesIn(exchange.params), ...answer.about }, "http.change");
+    if (!isChange && !isRefusal) {
+      log.debug(line, "http.request");
+      return;
     }
+    const actor = exchange.identity.name;
+    const remote = exchange.address;
+    const names = { ...namesIn(exchange.params), ...answer.about };
+    log.info({ ...line, actor, remote, ...names }, isChange ? "http.change" : "http.refused");
+    this.#options.audit.add({
+      actor,
+      address: remote,
+      action: `${incoming.method} ${route?.path ?? "none"}`,
+      target: Object.entries(names)
+        .map(([name, value]) => `${name}=${value}`)
+        .join(" "),
+      status,
+    });
   }
 
   /** The client left before there was an answer. */

@@ -1,5 +1,6 @@
 /** The handlers of the data plane: push, pop, ack, lease, transaction. Each builds its answer's bytes itself. */
-import { BrokerError, offsetSuffix, QUEUE_MODE_GROUP } from "@queen/protocol";
+import { BrokerError, offsetSuffix, parsePartitionId, QUEUE_MODE_GROUP } from "@queen/protocol";
+import type { Identity } from "../access/identity.ts";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
 import type { MaintenanceModes } from "../control/maintenance.ts";
 import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
@@ -11,7 +12,7 @@ import { type PushItem, parsePushBody } from "../operations/push-body.ts";
 import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
 import { readTraceparent } from "../operations/traceparent.ts";
-import { parseTransactionBody } from "../operations/transaction-body.ts";
+import { parseTransactionBody, type TransactionBody } from "../operations/transaction-body.ts";
 import type { EmptyReason, PopOutcome, PopRequest, Subscription, Taken } from "../popping/pop.ts";
 import type { Popper } from "../popping/popper.ts";
 import type { Pusher, PushRequest } from "../pushing/pusher.ts";
@@ -21,6 +22,7 @@ import type { OperationSpan } from "../tracing.ts";
 import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
 import type { RequestMeter } from "./request-meter.ts";
 import type { Answer, Request } from "./route.ts";
+import type { QueueOfPartition } from "./scope.ts";
 import { describeAck, describePop, describePush } from "./span-facts.ts";
 
 export interface DataPlaneOptions {
@@ -45,6 +47,7 @@ export interface DataPlaneOptions {
   readonly finishGone: (taken: readonly Taken[], token: number) => Promise<void>;
   /** The queues of a namespace and a task, the most urgent first. */
   readonly queuesOf: (namespace: string, task: string) => Promise<string[]>;
+  readonly queueOfPartition: QueueOfPartition;
   /** The time that a text means, as PostgreSQL writes it; undefined: it means none. */
   readonly readTimestamp: (text: string) => Promise<string | undefined>;
   readonly newTransactionId: () => string;
@@ -112,7 +115,8 @@ export class DataPlane {
     const startedAtMs = now();
     this.#options.active();
     const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
-    const items = parsePushBody(request.text(), newTransactionId, null, traceparent);
+    const items = parsePushBody(request.text(), newTransactionId, request.identity.subject, traceparent);
+    checkQueues(request.identity, items);
     if (span) describePush(span, items);
     if (items.length === 0) return { status: 201, body: "[]" };
     if (!this.#options.isInformed()) await this.#options.inform();
@@ -132,6 +136,7 @@ export class DataPlane {
 
   async popQueue(request: Request, query: PopQuery, span?: OperationSpan): Promise<Answer> {
     const queue = checkName(request.params.queue, "queue", { allowEmpty: true });
+    request.identity.checkQueue(queue);
     const partition =
       request.params.partition === undefined ? undefined : checkName(request.params.partition, "partition");
     return this.#pop(request, query, [queue], partition, span);
@@ -140,14 +145,19 @@ export class DataPlane {
   /** By `queue` and `partition`, or by `namespace` and `task`. */
   async popAny(request: Request, query: AnyPopQuery, span?: OperationSpan): Promise<Answer> {
     const { queue, partition, namespace = "", task = "" } = query;
-    if (queue !== undefined) return this.#pop(request, query, [queue], partition, span);
+    if (queue !== undefined) {
+      request.identity.checkQueue(queue);
+      return this.#pop(request, query, [queue], partition, span);
+    }
     if (namespace === "" && task === "") {
       throw new BrokerError(
         "VALIDATION_FAILED",
         "Say what to pop: queue (and partition), or namespace or task.",
       );
     }
-    const queues = await this.#options.queuesOf(namespace, task);
+    const queues = (await this.#options.queuesOf(namespace, task)).filter((name) =>
+      request.identity.mayUse(name),
+    );
     return this.#pop(request, query, queues.slice(0, QUEUES_PER_POP_MAX), undefined, span);
   }
 
@@ -319,16 +329,17 @@ export class DataPlane {
   // ------------------------------------------------------------------------------------------------- ack
 
   ack(request: Request, span?: OperationSpan): Promise<Answer> {
-    return this.#ack([parseAckBody(requiredJson(request))], span);
+    return this.#ack(request, [parseAckBody(requiredJson(request))], span);
   }
 
   ackBatch(request: Request, span?: OperationSpan): Promise<Answer> {
-    return this.#ack(parseAckBatchBody(requiredJson(request)), span);
+    return this.#ack(request, parseAckBatchBody(requiredJson(request)), span);
   }
 
-  async #ack(items: readonly AckItem[], span: OperationSpan | undefined): Promise<Answer> {
+  async #ack(request: Request, items: readonly AckItem[], span: OperationSpan | undefined): Promise<Answer> {
     const { settler, statistics, now } = this.#options;
     const startedAtMs = now();
+    await this.#checkPartitions(request.identity, items);
     await settler.learn(items);
     const results = await Promise.all(
       items.map((item) =>
@@ -368,13 +379,43 @@ export class DataPlane {
     };
   }
 
+  /** An ack names its partition; whose queue that is, the database may have to say. */
+  async #checkPartitions(
+    identity: Identity,
+    items: readonly { readonly partitionId: string }[],
+  ): Promise<void> {
+    if (!identity.isLimited) return;
+    for (const partitionId of new Set(items.map((item) => item.partitionId))) {
+      const partition = parsePartitionId(partitionId);
+      const queue = partition === undefined ? undefined : await this.#options.queueOfPartition(partition);
+      if (queue !== undefined) identity.checkQueue(queue);
+    }
+  }
+
+  async #checkTransaction(identity: Identity, { operations }: TransactionBody): Promise<void> {
+    checkQueues(
+      identity,
+      operations.flatMap((operation) => (operation.type === "push" ? [operation.item] : [])),
+    );
+    await this.#checkPartitions(
+      identity,
+      operations.flatMap((operation) => (operation.type === "ack" ? [operation.ack] : [])),
+    );
+  }
+
   // ----------------------------------------------------------------------------------------- transaction
 
   async transaction(request: Request, span?: OperationSpan): Promise<Answer> {
     const { transactor, statistics, now, newTransactionId } = this.#options;
     const startedAtMs = now();
     const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
-    const body = parseTransactionBody(request.text(), newTransactionId, null, traceparent);
+    const body = parseTransactionBody(
+      request.text(),
+      newTransactionId,
+      request.identity.subject,
+      traceparent,
+    );
+    await this.#checkTransaction(request.identity, body);
     const transactionId = newTransactionId();
     let results: TransactionResult[] | undefined;
     try {
@@ -408,6 +449,10 @@ export class DataPlane {
       this.#options.meter.transacted(results);
     }
   }
+}
+
+function checkQueues(identity: Identity, items: readonly { readonly queue: string }[]): void {
+  if (identity.isLimited) for (const { queue } of items) identity.checkQueue(queue);
 }
 
 function requiredJson(request: Request): unknown {

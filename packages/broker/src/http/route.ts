@@ -3,6 +3,8 @@
  * serves requests, checks their input, and is printed as the OpenAPI document, so the three cannot differ.
  */
 import type { z } from "zod";
+import type { Identity } from "../access/identity.ts";
+import type { Access } from "../access/roles.ts";
 import type { Parameter } from "./parameters.ts";
 
 export interface Answer {
@@ -17,6 +19,9 @@ export interface Answer {
 }
 
 export interface Request {
+  /** Who sends it. */
+  readonly identity: Identity;
+  readonly address: string;
   readonly requestId: string;
   readonly method: string;
   readonly path: string;
@@ -30,12 +35,6 @@ export interface Request {
   /** Called once, when the connection closes before the answer was written out; at once if it has already. */
   onHangUp(listener: () => void): void;
 }
-
-/**
- * What somebody must be allowed to do: nothing (`open`), look (`read`), push, pop and ack, change what is
- * stored or configured (`write`), or what only an administrator may.
- */
-export type Access = "open" | "read" | "produce" | "consume" | "write" | "admin";
 
 export const TAGS = [
   "Data plane",
@@ -66,6 +65,8 @@ interface RouteFacts {
   /** With `:name` for a parameter. */
   readonly path: string;
   readonly access: Access;
+  /** `handler`: the handler itself checks which queues a sender may use. */
+  readonly scope?: "handler";
   readonly tag: (typeof TAGS)[number];
   /** A sentence without its full stop. */
   readonly summary: string;

@@ -1,6 +1,7 @@
 /** Every route, in one list. */
 import type { Admin } from "./admin.ts";
 import type { AnalyticsRoutes } from "./analytics.ts";
+import type { ApiKeyRoutes } from "./api-keys.ts";
 import type { ConsumerGroupRoutes } from "./consumer-groups.ts";
 import type { DataPlane } from "./data-plane.ts";
 import type { DeadLetterRoutes } from "./dead-letters.ts";
@@ -11,6 +12,7 @@ import type { MessageRoutes } from "./messages.ts";
 import type { PauseRoutes } from "./pauses.ts";
 import type { ResourceRoutes } from "./resources.ts";
 import type { Route } from "./route.ts";
+import { accessRoutes } from "./routes/access.ts";
 import { analyticsRoutes } from "./routes/analytics.ts";
 import { consumerGroupRoutes } from "./routes/consumer-groups.ts";
 import { dataPlaneRoutes, type PopDefaults } from "./routes/data-plane.ts";
@@ -36,6 +38,7 @@ import type { TraceRoutes } from "./traces.ts";
 export interface Handlers {
   readonly data: DataPlane;
   readonly admin: Admin;
+  readonly keys: ApiKeyRoutes;
   readonly groups: ConsumerGroupRoutes;
   readonly letters: DeadLetterRoutes;
   readonly messages: MessageRoutes;
@@ -73,6 +76,7 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
     ...analyticsRoutes(handlers.analytics),
     ...sweepRoutes(handlers.sweeps),
     ...stateRoutes(handlers.admin),
+    ...accessRoutes(handlers.keys),
     ...documentationRoutes(() => {
       documentation ??= new Documentation(all, version);
       return documentation;

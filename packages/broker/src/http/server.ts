@@ -4,18 +4,40 @@
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import type { AddressInfo, Socket } from "node:net";
 import { BrokerError } from "@queen/protocol";
+import type { AuditLog } from "../access/audit-log.ts";
+import type { Guard } from "../access/guard.ts";
+import type { Identity } from "../access/identity.ts";
+import type { RateLimiter } from "../access/rate-limiter.ts";
+import type { Tally } from "../access/tally.ts";
 import { bodyText } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
 import { AccessLog, Exchange } from "./access-log.ts";
 import { checkBody } from "./body-check.ts";
+import { Cors } from "./cors.ts";
 import { readQuery } from "./parameters.ts";
 import type { Answer, Request, Route } from "./route.ts";
+import { checkScope, type QueueOfPartition } from "./scope.ts";
+import { readTls, type TlsFiles, watchTls } from "./tls.ts";
 
 export interface HttpServerOptions {
   readonly routes: readonly Route[];
   readonly bodyBytesMax: number;
+  readonly guard: Guard;
+  readonly audit: AuditLog;
+  readonly queueOfPartition: QueueOfPartition;
+  /** Requests of a client; undefined: as many as it sends. */
+  readonly rate: RateLimiter | undefined;
+  /** Connections of an address. */
+  readonly connections: Tally;
+  /** Long polls of a client. */
+  readonly waiting: Tally;
+  /** Origins whose pages may use the interface; `*`: any. */
+  readonly corsOrigins: readonly string[];
+  /** Undefined: plain HTTP. */
+  readonly tls: TlsFiles | undefined;
   /** What a client is told of an error. */
   readonly classify: (error: unknown) => BrokerError;
   readonly log: Log;
@@ -23,23 +45,16 @@ export interface HttpServerOptions {
   readonly now: () => number;
 }
 
-const CORS = [
-  "Access-Control-Allow-Origin",
-  "*",
-  "Access-Control-Allow-Methods",
-  "GET, POST, PUT, DELETE, OPTIONS",
-  "Access-Control-Allow-Headers",
-  "Content-Type, Authorization",
-];
-
-// Slow clients: headers within 15 s, a whole request within a minute. A long poll is the answer's matter.
+// Slow clients: headers within 15 s, a whole request within 30 s. A long poll is the answer's matter.
 const HEADERS_TIMEOUT_MS = 15_000;
-const REQUEST_TIMEOUT_MS = 60_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const TIMEOUTS_CHECKED_EVERY_MS = 5_000;
 // Longer than the 60 s after which common load balancers drop idle connections.
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 // So much of a body above the limit is read, to tell its client about the limit.
 const DROPPED_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_AFTER_S = "1";
+const WAITING_PAUSE_MS = 5_000;
 
 interface Compiled {
   readonly route: Route;
@@ -47,9 +62,11 @@ interface Compiled {
 }
 
 export class HttpServer {
-  readonly #server: Server;
+  readonly #server: Server | TlsServer;
+  #stopWatching: (() => void) | undefined;
   readonly #options: HttpServerOptions;
   readonly #accessLog: AccessLog;
+  readonly #cors: Cors;
   readonly #exact = new Map<string, Route>();
   readonly #patterns: Compiled[] = [];
   readonly #methods = new Map<string, Set<string>>();
@@ -59,23 +76,40 @@ export class HttpServer {
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
-    const { log, slowRequestMs: slowMs, now } = options;
-    this.#accessLog = new AccessLog({ log, slowMs, now });
+    const { log, audit, slowRequestMs: slowMs, now } = options;
+    this.#accessLog = new AccessLog({ log, audit, slowMs, now });
+    this.#cors = new Cors(options.corsOrigins);
     for (const route of options.routes) {
       if (route.path.includes(":")) this.#patterns.push({ route, segments: route.path.split("/") });
       else this.#exact.set(`${route.method} ${route.path}`, route);
       const methods = this.#methods.get(route.path) ?? new Set();
       this.#methods.set(route.path, methods.add(route.method));
     }
-    this.#server = createServer(
-      {
-        headersTimeout: HEADERS_TIMEOUT_MS,
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-        noDelay: true,
-      },
-      (request, response) => this.#receive(request, response),
-    );
+    const settings = {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUTS_CHECKED_EVERY_MS,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+      noDelay: true,
+    };
+    const receive = (request: IncomingMessage, response: ServerResponse): void =>
+      this.#receive(request, response);
+    const { tls } = options;
+    if (tls) {
+      const server = createTlsServer({ ...settings, ...readTls(tls) }, receive);
+      this.#stopWatching = watchTls(tls, server, (event, error) =>
+        event === "tls.renewed" ? log.info({}, event) : log.warn({ error }, event),
+      );
+      this.#server = server;
+    } else this.#server = createServer(settings, receive);
+    if (options.connections.limit > 0) this.#server.on("connection", (socket) => this.#connected(socket));
+  }
+
+  #connected(socket: Socket): void {
+    const { connections } = this.#options;
+    const address = socket.remoteAddress ?? "";
+    if (connections.enter(address)) socket.once("close", () => connections.leave(address));
+    else socket.destroy();
   }
 
   get active(): number {
@@ -95,6 +129,7 @@ export class HttpServer {
   /** Accepts nothing more; resolves when all requests under way are answered, or after a while. */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true;
+    this.#stopWatching?.();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
     if (this.#active > 0) {
@@ -123,6 +158,7 @@ export class HttpServer {
       isCut = !response.writableFinished || incoming.socket.destroyed;
       if (!isAnswered) this.#accessLog.hungUp(exchange);
       if (isCut) hungUp?.();
+      if (exchange.waitsAs !== undefined) this.#options.waiting.leave(exchange.waitsAs);
       if (--this.#active === 0) this.#idle?.();
     });
     const send = (answer: Answer): void => {
@@ -153,30 +189,69 @@ export class HttpServer {
     }
     exchange.route = found.route;
     exchange.params = found.params;
-    this.#readBody(incoming)
-      .then((body) => {
-        if (isOver) return;
-        exchange.readAtMs = now();
-        exchange.bytesIn = body.length;
-        const request: Request = {
-          get requestId() {
-            return exchange.requestId;
-          },
-          method,
-          path,
-          params: found.params,
-          query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)),
-          headers: incoming.headers,
-          text: () => bodyText(body),
-          json: () => parseJson(body),
-          onHangUp: (listener) => {
-            hungUp = listener;
-            if (isCut) listener();
-          },
-        };
-        return Promise.resolve(serve(exchange, found.route, request)).then(send);
-      })
-      .catch(fail);
+    const refuse = (error: unknown): void => {
+      incoming.resume();
+      fail(error);
+    };
+    const admitted = (identity: Identity): void => {
+      this.#readBody(incoming)
+        .then((body) => {
+          if (isOver) return;
+          exchange.readAtMs = now();
+          exchange.bytesIn = body.length;
+          const request: Request = {
+            identity,
+            address: exchange.address,
+            get requestId() {
+              return exchange.requestId;
+            },
+            method,
+            path,
+            params: found.params,
+            query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)),
+            headers: incoming.headers,
+            text: () => bodyText(body),
+            json: () => parseJson(body),
+            onHangUp: (listener) => {
+              hungUp = listener;
+              if (isCut) listener();
+            },
+          };
+          return Promise.resolve(this.#serve(exchange, found.route, request)).then(send);
+        })
+        .catch(fail);
+    };
+    try {
+      const identity = this.#admit(exchange, found.route, path, incoming);
+      if (identity instanceof Promise) identity.then(admitted).catch(refuse);
+      else admitted(identity);
+    } catch (error) {
+      refuse(error);
+    }
+  }
+
+  /** Before anything of the body is read. */
+  #admit(
+    exchange: Exchange,
+    route: Route,
+    path: string,
+    incoming: IncomingMessage,
+  ): Identity | Promise<Identity> {
+    const { guard, rate } = this.#options;
+    const check = (identity: Identity): Identity => {
+      exchange.identity = identity;
+      identity.check(route.access);
+      const waitMs = rate?.take(clientOf(exchange)) ?? 0;
+      if (waitMs === 0) return identity;
+      throw new TooManyRequests("Too many requests from this client", waitMs);
+    };
+    if (!guard.isOn) return check(guard.anybody);
+    const credentials = incoming.headersDistinct.authorization ?? [];
+    if (credentials.length > 1) {
+      throw new BrokerError("UNAUTHENTICATED", "There are several Authorization headers; send one.");
+    }
+    const identity = guard.identify(route.access, path, credentials[0]);
+    return identity instanceof Promise ? identity.then(check) : check(identity);
   }
 
   #find(method: string, path: string): { route: Route; params: Record<string, string> } {
@@ -225,11 +300,38 @@ export class HttpServer {
     });
   }
 
+  #serve(exchange: Exchange, route: Route, request: Request): Promise<Answer> | Answer {
+    const query = readQuery(route.query, request.query);
+    exchange.isLongPoll = (query as { readonly wait?: unknown }).wait === true;
+    if (exchange.isLongPoll) this.#enterWaiting(exchange);
+    const handle = (): Promise<Answer> | Answer =>
+      route.handle(request, {
+        query,
+        body:
+          route.body && !route.body.readByHandler ? checkBody(route.body.shape, bodyOf(request)) : undefined,
+      });
+    if (!request.identity.isLimited) return handle();
+    return checkScope(route, request, query, this.#options.queueOfPartition).then(handle);
+  }
+
+  #enterWaiting(exchange: Exchange): void {
+    const { waiting } = this.#options;
+    if (waiting.limit === 0) return;
+    const client = clientOf(exchange);
+    if (!waiting.enter(client)) {
+      throw new TooManyRequests(
+        `This client has ${waiting.limit} pops waiting already (QUEEN_MAX_WAITING_POPS)`,
+        WAITING_PAUSE_MS,
+      );
+    }
+    exchange.waitsAs = client;
+  }
+
   /** Returns the bytes of the body. */
   #send(response: ServerResponse, answer: Answer, exchange: Exchange): number {
     const body = answer.body ?? "";
     const bytes = answer.isText ? Buffer.byteLength(body) : body.length;
-    const headers = [...CORS];
+    const headers = [...this.#cors.headers(exchange.incoming.headers.origin as string | undefined)];
     if (answer.status !== 204) {
       headers.push("Content-Type", answer.contentType ?? "application/json", "Content-Length", String(bytes));
     }
@@ -254,24 +356,29 @@ export class HttpServer {
         : known.message;
     const headers: Record<string, string> = {};
     if (status === 503 || status === 429) headers["Retry-After"] = RETRY_AFTER_S;
+    if (status === 401) headers["WWW-Authenticate"] = "Bearer";
+    if (error instanceof TooManyRequests) headers["Retry-After"] = String(Math.ceil(error.waitMs / 1000));
     if (error instanceof MethodNotAllowed) headers.Allow = error.allowed.join(", ");
     return { status, body: JSON.stringify({ error: message, code }), isText: true, headers };
   }
 }
 
-function serve(exchange: Exchange, route: Route, request: Request): Promise<Answer> | Answer {
-  const query = readQuery(route.query, request.query);
-  exchange.isLongPoll = (query as { readonly wait?: unknown }).wait === true;
-  return route.handle(request, {
-    query,
-    body: route.body && !route.body.readByHandler ? checkBody(route.body.shape, bodyOf(request)) : undefined,
-  });
-}
+/** Who is counted: a credential, or the address of those who have none. */
+const clientOf = ({ identity, address }: Exchange): string => (identity.isKnown ? identity.name : address);
 
 /** Some clients say nothing by nothing, others by `null` or an empty array. */
 function bodyOf(request: Request): unknown {
   const body = request.json() ?? {};
   return Array.isArray(body) && body.length === 0 ? {} : body;
+}
+
+class TooManyRequests extends BrokerError {
+  readonly waitMs: number;
+
+  constructor(message: string, waitMs: number) {
+    super("TOO_MANY_REQUESTS", message);
+    this.waitMs = waitMs;
+  }
 }
 
 class MethodNotAllowed extends BrokerError {

@@ -1,4 +1,5 @@
 /** The calls of Queen's procedures: their parameters and how a row is read. The SQL is in packages/schema. */
+export * from "./statements/access.ts";
 export * from "./statements/consumer-groups.ts";
 export * from "./statements/data-plane.ts";
 export * from "./statements/dead-letters.ts";

@@ -14,7 +14,8 @@ declare
   v_tables constant text[] := array[
     ['retention_history', 'at'],
     ['worker_minutes', 'minute'],
-    ['queue_minutes', 'minute']
+    ['queue_minutes', 'minute'],
+    ['audit_log', 'at']
   ];
   v_old_at timestamptz := clock_timestamp() - p_keep_s * interval '1 second';
   v_left   int4 := p_batch;

@@ -138,7 +138,7 @@ export function dataPlaneRoutes(data: DataPlane, defaults: PopDefaults): Route[]
     subscriptionMode: text("At a group's first pop: `new` starts with what is pushed from now on"),
     subscriptionFrom: text("At a group's first pop: `now`, or a time to start from"),
   };
-  const facts = { tag: "Data plane" } as const;
+  const facts = { tag: "Data plane", scope: "handler" } as const;
   return [
     route({
       ...facts,
