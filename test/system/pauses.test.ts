@@ -342,7 +342,7 @@ describe("the routes of pauses", () => {
       { consumerGroup: ["g"] },
       { reason: 1 },
       { reason: "x".repeat(1001) },
-      [],
+      [1],
     ]) {
       const answer = await post(queue, "pause", body);
       assert.equal(answer.status, 400, JSON.stringify(body));

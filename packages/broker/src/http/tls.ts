@@ -3,7 +3,6 @@
  * signs theirs. The files are read again when they change, so that a renewed certificate needs no restart.
  */
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
-import type { Server } from "node:https";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 
 export interface TlsFiles {
@@ -57,7 +56,7 @@ function read(path: string, variable: string): Buffer {
 /** Has the server use new files as soon as they are there. Returns what ends that. */
 export function watchTls(
   files: TlsFiles,
-  server: Server,
+  server: { setSecureContext(options: SecureContextOptions): void },
   told: (event: "tls.renewed" | "tls.not_renewed", error?: unknown) => void,
 ): () => void {
   const paths = [files.certificate, files.key, files.clientAuthority].filter((path) => path !== undefined);

@@ -100,18 +100,14 @@ export class HintReader {
     const rows = await use((session) =>
       session.run(statements.readHints, [isGap ? null : this.#snapshot, popper.queueIds]),
     );
+    if (isGap) {
+      this.#options.directory.forgetAll();
+      popper.forgetAll();
+      await this.#options.stateChanged();
+    } else await this.#learn(rows);
+    // Only now is it known here; where that failed, the next look asks for the same again.
     this.#lookedAtMs = startedAtMs;
     this.#snapshot = rows[0]!.snapshot!;
-    try {
-      if (isGap) {
-        this.#options.directory.forgetAll();
-        popper.forgetAll();
-        await this.#options.stateChanged();
-      } else await this.#learn(rows);
-    } catch (error) {
-      this.#snapshot = undefined; // what these rows said is not known here, and no look says it again
-      throw error;
-    }
   }
 
   async #learn(rows: readonly statements.HintRow[]): Promise<void> {

@@ -459,10 +459,7 @@ export class Popper {
         () => {
           if (pop.state !== "RESOLVING") return;
           if (pop.group.queue === lane.queue) this.#enqueueNamed(pop, lane);
-          else {
-            this.#waitForPartition(pop);
-            this.#parkOrEnd(pop);
-          }
+          else this.#resolve(pop);
         },
         (error) => pop.fail(error as Error),
       );
@@ -740,8 +737,7 @@ export class Popper {
     const { groupLane, status } = results[0]!;
     if (groupLane.lane.gone || group.id === undefined) {
       pop.reason = "partition_not_found";
-      this.#waitForPartition(pop);
-      this.#parkOrEnd(pop);
+      setImmediate(() => this.#begin(pop)); // there may be another by its name already
     } else if (status === TAKE.busy || status === TAKE.missing || status === TAKE.exhausted) {
       groupLane.named.unshift(pop); // not an answer: it is tried again in a moment
     } else {
