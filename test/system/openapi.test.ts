@@ -47,6 +47,10 @@ describe("the OpenAPI document", () => {
     assert.match(String(headers["content-type"]), /^text\/html/);
     assert.match(String(headers["content-security-policy"]), /default-src 'none'/);
     assert.doesNotMatch(text, /<script|https?:\/\//);
+    const home = await client.request("GET", "/", undefined, { headers: { host: "<b>:1" } });
+    assert.equal(home.status, 200);
+    assert.match(home.text, /href="docs"/);
+    assert.match(home.text, /curl &lt;b&gt;:1\/api/);
     for (const route of table) assert.ok(text.includes(`id="${operationOf(route).operationId}"`), route.path);
   });
 

@@ -467,7 +467,13 @@ test("a wrong method is a 405 that says what is allowed, and an unknown route a 
   assert.deepEqual([get.status, get.json.code, get.headers.allow], [405, "METHOD_NOT_ALLOWED", "POST"]);
   const post = await client.request("POST", "/api/v1/pop/queue/q", {});
   assert.deepEqual([post.status, post.headers.allow], [405, "GET"]);
-  for (const path of ["/", "/api/v1/nothing", "/api/v1/push/", "/api/v2/push", "/api/v1/pop/queue/a/b"]) {
+  for (const path of [
+    "/nothing",
+    "/api/v1/nothing",
+    "/api/v1/push/",
+    "/api/v2/push",
+    "/api/v1/pop/queue/a/b",
+  ]) {
     const answer = await client.request("GET", path);
     assert.deepEqual([answer.status, answer.json?.code], [404, "NOT_FOUND"], path);
     assert.equal(typeof answer.json.error, "string");

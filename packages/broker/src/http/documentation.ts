@@ -1,7 +1,7 @@
-/** The interface, described by itself: the OpenAPI document, and the same as a page to read. */
+/** The interface, described by itself: a first page, the OpenAPI document, and the same as a page to read. */
 import { json } from "./answers.ts";
 import { type OpenApi, openApi } from "./openapi.ts";
-import type { Answer, Route } from "./route.ts";
+import type { Answer, Request, Route } from "./route.ts";
 
 /** What the page shows of a JSON Schema. */
 interface Schema {
@@ -56,11 +56,13 @@ const PAGE_HEADERS = {
 export class Documentation {
   readonly #document: OpenApi;
   readonly #page: string;
+  readonly #version: string;
 
   /** Of these routes, all of them. */
   constructor(routes: readonly Route[], version: string) {
     this.#document = openApi(routes, version);
     this.#page = page(this.#document, version);
+    this.#version = version;
   }
 
   document(): Answer {
@@ -68,15 +70,36 @@ export class Documentation {
   }
 
   page(): Answer {
-    return {
-      status: 200,
-      body: this.#page,
-      isText: true,
-      contentType: "text/html; charset=utf-8",
-      headers: PAGE_HEADERS,
-    };
+    return html(this.#page);
+  }
+
+  /** What somebody sees who opens the broker's address in a browser. */
+  home(request: Request): Answer {
+    return html(home(this.#version, String(request.headers.host ?? "localhost:6632")));
   }
 }
+
+const html = (body: string): Answer => ({
+  status: 200,
+  body,
+  isText: true,
+  contentType: "text/html; charset=utf-8",
+  headers: PAGE_HEADERS,
+});
+
+const head = (title: string): string => `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>${escaped(title)}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>${STYLE}</style></head>`;
+
+const home = (version: string, host: string): string => `${head("Queen")}
+<body><h1>Queen</h1><p class="soft">Version ${escaped(version)} is running.</p>
+<p>Push a message, pop it and finish it at delivery:</p>
+<pre>curl ${escaped(host)}/api/v1/push -d '{"items":[{"queue":"demo","payload":{"hello":"world"}}]}'
+curl '${escaped(host)}/api/v1/pop/queue/demo?autoAck=true'</pre>
+<ul><li><a href="docs">The HTTP interface</a>, the same as <a href="openapi.json">openapi.json</a></li>
+<li><a href="health">Health</a>, <a href="metrics">figures</a>,
+<a href="metrics/prometheus">figures for Prometheus</a></li></ul></body></html>
+`;
 
 const STYLE = `
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); --soft: color-mix(in srgb, currentColor 65%, transparent); }
@@ -103,13 +126,11 @@ function page(document: OpenApi, version: string): string {
   const anchor = (tag: string): string => tag.toLowerCase().replaceAll(" ", "-");
   const sections = tags.map((tag) => {
     const own = operations.filter(({ operation }) => operation.tags.includes(tag));
-    return `<h2 id="${anchor(tag)}">${html(tag)}</h2>${own.map(showOperation).join("")}`;
+    return `<h2 id="${anchor(tag)}">${escaped(tag)}</h2>${own.map(showOperation).join("")}`;
   });
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Queen ${html(version)}: HTTP interface</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>${STYLE}</style></head>
-<body><h1>Queen</h1><p class="soft">HTTP interface of version ${html(version)}, the same as <a href="openapi.json">openapi.json</a></p>
-<nav aria-label="Sections">${tags.map((tag) => `<a href="#${anchor(tag)}">${html(tag)}</a>`).join("")}</nav>
+  return `${head(`Queen ${version}: HTTP interface`)}
+<body><h1>Queen</h1><p class="soft">HTTP interface of version ${escaped(version)}, the same as <a href="openapi.json">openapi.json</a></p>
+<nav aria-label="Sections">${tags.map((tag) => `<a href="#${anchor(tag)}">${escaped(tag)}</a>`).join("")}</nav>
 <main>${sections.join("")}</main></body></html>
 `;
 }
@@ -119,18 +140,18 @@ function showOperation(each: { path: string; method: string; operation: Operatio
   const { parameters, requestBody, responses } = operation;
   const rows = parameters.map(
     ({ name, in: place, description, schema }) =>
-      `<tr><td><code>${html(name)}</code></td><td>${html(typeName(schema))}${
-        schema.default === undefined ? "" : `, ${html(JSON.stringify(schema.default))} if absent`
-      }</td><td>${html(description ?? `in the ${place}`)}</td></tr>`,
+      `<tr><td><code>${escaped(name)}</code></td><td>${escaped(typeName(schema))}${
+        schema.default === undefined ? "" : `, ${escaped(JSON.stringify(schema.default))} if absent`
+      }</td><td>${escaped(description ?? `in the ${place}`)}</td></tr>`,
   );
   const answers = Object.entries(responses).map(([status, response]) => {
     const headers = Object.entries(response.headers ?? {}).map(
-      ([name, { description }]) => `<br><code>${html(name)}</code> ${html(description)}`,
+      ([name, { description }]) => `<br><code>${escaped(name)}</code> ${escaped(description)}`,
     );
-    return `<p><b>${status === "default" ? "otherwise" : status}</b> ${html(response.description)}${headers.join("")}</p>${showContent(response)}`;
+    return `<p><b>${status === "default" ? "otherwise" : status}</b> ${escaped(response.description)}${headers.join("")}</p>${showContent(response)}`;
   });
-  return `<details id="${operation.operationId}"><summary><b>${method}</b><code>${html(path)}</code><span>${html(operation.summary)}</span></summary>
-<p class="soft">Access: ${html(operation["x-queen-access"])}</p>
+  return `<details id="${operation.operationId}"><summary><b>${method}</b><code>${escaped(path)}</code><span>${escaped(operation.summary)}</span></summary>
+<p class="soft">Access: ${escaped(operation["x-queen-access"])}</p>
 ${rows.length > 0 ? `<table>${rows.join("")}</table>` : ""}${requestBody ? `<p><b>Body</b></p>${showContent(requestBody)}` : ""}${answers.join("")}</details>`;
 }
 
@@ -138,8 +159,8 @@ function showContent({ content }: Content): string {
   return Object.entries(content ?? {})
     .map(([type, { schema }]) =>
       type === "application/json"
-        ? `<pre>${html(sketch(schema, ""))}</pre>`
-        : `<p class="soft">${html(type)}</p>`,
+        ? `<pre>${escaped(sketch(schema, ""))}</pre>`
+        : `<p class="soft">${escaped(type)}</p>`,
     )
     .join("");
 }
@@ -171,4 +192,4 @@ function typeName(schema: Schema): string {
 }
 
 const ESCAPES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-const html = (text: string): string => text.replaceAll(/[&<>"]/g, (each) => ESCAPES[each]!);
+const escaped = (text: string): string => text.replaceAll(/[&<>"]/g, (each) => ESCAPES[each]!);

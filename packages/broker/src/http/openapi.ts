@@ -70,7 +70,7 @@ function operationId({ method, path }: Route): string {
     .split(/[/.-]/)
     .filter((word) => word !== "")
     .map((word) => (word.startsWith(":") ? `By${capital(word.slice(1))}` : capital(word)));
-  return method.toLowerCase() + words.join("");
+  return method.toLowerCase() + (words.join("") || "Home");
 }
 
 const capital = (word: string): string => word.slice(0, 1).toUpperCase() + word.slice(1);
