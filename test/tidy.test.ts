@@ -36,6 +36,7 @@ const testFiles = [
   ...readdirSync(join(ROOT, "packages")).map((name) => `packages/${name}/test`),
   "test",
   "bench/test",
+  "faults/test",
 ].flatMap((folder) => filesUnder(folder, ".test.ts"));
 
 interface Import {

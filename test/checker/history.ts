@@ -94,6 +94,8 @@ export interface RequestEnded {
   readonly tookMs: number;
   /** How long the client allowed it to wait for messages. */
   readonly waitMs: number;
+  /** What an answer said that no fault excuses. */
+  readonly detail?: string;
 }
 
 /** What the rig did: a fault, the end of all faults, the end of the pushes, everything consumed. */

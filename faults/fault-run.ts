@@ -1,0 +1,411 @@
+/**
+ * A fault run is one run of a fault test: the processes it started, its random numbers, the history of its
+ * load, and what did not hold.
+ *
+ *   start PostgreSQL, brokers, proxies ──▶ load ──▶ faults ──▶ healed ──▶ pushes end ──▶ drained ──▶ check
+ */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { check, type Verdict } from "@queen/test/checker/check";
+import { readFinalState } from "@queen/test/checker/final-state";
+import { type HistoryEvent, nowMs } from "@queen/test/checker/history";
+import type { Limits, Rule, Violation } from "@queen/test/checker/rules";
+import { HttpClient } from "@queen/test/support/http";
+import { randomFrom } from "@queen/test/support/load";
+import { until } from "@queen/test/support/moments";
+import { type PostgresProxy, startProxy } from "@queen/test/support/proxy";
+import { HistoryFile, readHistory } from "./load/history-file.ts";
+import { describe, LOAD, type LoadShape, PIPE_GROUP, QUEUE, SINK, SOURCE } from "./load/shape.ts";
+import { BrokerSlot } from "./rig/broker-slot.ts";
+import { Clients } from "./rig/clients.ts";
+import { type PostgresOptions, type PostgresServer, query, startPostgres } from "./rig/postgres.ts";
+
+export interface FaultRunOptions {
+  readonly id: string;
+  readonly seed: number;
+  /** How long faults and load go on; preparing, draining and checking come on top. */
+  readonly seconds: number;
+  readonly tell: (phase: string) => void;
+  /** A database that is there already and stays; without it the run starts a server of its own. */
+  readonly databaseUrl?: string;
+}
+
+/** What is reported of a run. */
+export interface Outcome {
+  readonly load: string;
+  readonly faults: number;
+  readonly pushed: number;
+  readonly delivered: number;
+  readonly lost: number;
+  readonly duplicated: number;
+  readonly reordered: number;
+  readonly longestStallMs: number;
+  readonly violations: Readonly<Partial<Record<Rule, number>>>;
+  readonly requests: Readonly<Record<string, number>>;
+  readonly notes: readonly string[];
+  readonly problems: readonly string[];
+}
+
+const DATABASE = "queen";
+const PROBLEMS_MAX = 20;
+// Generous on purpose: a verdict must not depend on how busy the machine is.
+const REQUEST_MS_MAX = 30_000;
+const HEAL_MS_MAX = 60_000;
+const DRAIN_MS_MAX = 120_000;
+const PROGRESS_AFTER = 50;
+const EMPTY_SWEEPS = 3;
+const REDELIVERED_SHARE_MAX = 0.02;
+// What the consumers of a load hold at one moment.
+const IN_FLIGHT_MAX = 200;
+
+export class FaultRun {
+  readonly id: string;
+  readonly seed: number;
+  readonly seconds: number;
+  readonly random: () => number;
+  readonly folder: string;
+  readonly brokers: BrokerSlot[] = [];
+  readonly #tell: (phase: string) => void;
+  readonly #givenDatabaseUrl: string | undefined;
+  readonly #history: HistoryFile;
+  readonly #clients = new Clients();
+  readonly #cleanups: (() => Promise<void> | void)[] = [];
+  readonly #problems: string[] = [];
+  readonly #notes: string[] = [];
+  readonly #tolerated = new Set<Rule>();
+  #server: PostgresServer | undefined;
+  #databaseUrl = "";
+  #faults = 0;
+  #pushed = 0;
+  #delivered = 0;
+  #load = "none";
+  #endMs = 0;
+  #verdict: Verdict | undefined;
+  #events: readonly HistoryEvent[] = [];
+
+  constructor({ id, seed, seconds, tell, databaseUrl }: FaultRunOptions) {
+    this.id = id;
+    this.seed = seed;
+    this.seconds = seconds;
+    this.random = randomFrom(seed);
+    this.#tell = tell;
+    this.#givenDatabaseUrl = databaseUrl;
+    this.folder = mkdtempSync(join(tmpdir(), "queen-faults-"));
+    mkdirSync(this.#historyFolder);
+    this.#history = new HistoryFile(this.#historyFolder, "rig");
+  }
+
+  get #historyFolder(): string {
+    return join(this.folder, "history");
+  }
+
+  // ------------------------------------------------------------------------------------------- what there is
+
+  async startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+    this.tell("starting PostgreSQL");
+    return this.useServer(await startPostgres(options));
+  }
+
+  /** Makes a server the one of the run, with a database in it. */
+  async useServer(server: PostgresServer): Promise<PostgresServer> {
+    this.#server = server;
+    this.onEnd(() => server.dispose());
+    await query(server.urlOf("postgres"), `create database ${DATABASE}`);
+    this.#databaseUrl = server.urlOf(DATABASE);
+    return server;
+  }
+
+  get postgres(): PostgresServer {
+    if (!this.#server) throw new Error("this test has no server of its own: call startPostgres() first");
+    return this.#server;
+  }
+
+  /** The database, not through any proxy. It may move to another server. */
+  get databaseUrl(): string {
+    return this.#databaseUrl || this.#givenDatabaseUrl!;
+  }
+
+  moveTo(server: PostgresServer): void {
+    this.#databaseUrl = server.urlOf(DATABASE);
+  }
+
+  query(text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+    return query(this.databaseUrl, text, values);
+  }
+
+  async startProxy(): Promise<PostgresProxy> {
+    const proxy = await startProxy(this.databaseUrl, this.random);
+    this.onEnd(() => proxy.close());
+    return proxy;
+  }
+
+  /** Starts brokers, with a server of their own where nobody gave one. */
+  async startBrokers(
+    count: number,
+    options: { env?: Record<string, string>; databaseUrl?: string } = {},
+  ): Promise<void> {
+    if (!this.#server && this.#givenDatabaseUrl === undefined) await this.startPostgres();
+    this.tell(`starting ${count} brokers`);
+    for (let index = 0; index < count; index++) {
+      const folder = join(this.folder, `broker-${this.brokers.length}`);
+      const slot = await BrokerSlot.create(folder, options.databaseUrl ?? this.databaseUrl, options.env ?? {});
+      this.brokers.push(slot);
+      this.onEnd(() => {
+        slot.thaw();
+        return slot.kill();
+      });
+      await slot.start();
+    }
+  }
+
+  client(broker = 0): HttpClient {
+    const client = new HttpClient(this.brokers[broker]!.url);
+    this.onEnd(() => client.close());
+    return client;
+  }
+
+  /** Called when the run is over, the last first. */
+  onEnd(cleanup: () => Promise<void> | void): void {
+    this.#cleanups.push(cleanup);
+  }
+
+  // --------------------------------------------------------------------------------------------- what is said
+
+  tell(phase: string): void {
+    this.#tell(phase);
+  }
+
+  fault(name: string): void {
+    this.#faults++;
+    this.#history.record({ type: "mark", atMs: nowMs(), what: "fault", name });
+    this.tell(name);
+  }
+
+  problem(text: string): void {
+    this.#problems.push(text);
+  }
+
+  expect(holds: boolean, otherwise: string): void {
+    if (!holds) this.problem(otherwise);
+  }
+
+  note(text: string): void {
+    this.#notes.push(text);
+  }
+
+  /** What breaks these rules is what the test expects; it is counted, and no failure. */
+  tolerate(...rules: Rule[]): void {
+    for (const rule of rules) this.#tolerated.add(rule);
+  }
+
+  /** For a test with a load of its own. */
+  count(figures: { load?: string; pushed?: number; delivered?: number }): void {
+    this.#load = figures.load ?? this.#load;
+    this.#pushed += figures.pushed ?? 0;
+    this.#delivered += figures.delivered ?? 0;
+  }
+
+  /** What clients of the load saw; complete once the load is over. */
+  get events(): readonly HistoryEvent[] {
+    return this.#events;
+  }
+
+  // ----------------------------------------------------------------------------------------------- the load
+
+  /** Whether there is time for a fault that takes so long. */
+  hasTime(ms = 0): boolean {
+    return performance.now() + ms < this.#endMs;
+  }
+
+  /** Sleeps for a time by chance. */
+  async pause(msMin: number, msMax = msMin): Promise<void> {
+    await sleep(msMin + this.random() * (msMax - msMin));
+  }
+
+  /** How far the load is. */
+  get progress(): { stored: number; delivered: number; acked: number } {
+    return this.#clients.figures;
+  }
+
+  /** Resolves when so many more messages were pushed and acked: the system works, now. */
+  async progressBy(messages: number): Promise<void> {
+    const { stored, acked } = this.progress;
+    await until(
+      `${messages} more messages were pushed and acked`,
+      () => this.progress.stored >= stored + messages && this.progress.acked >= acked + messages,
+      HEAL_MS_MAX,
+    );
+  }
+
+  /** Runs the load while `faults` does its worst, and has the checker look at everything. */
+  async underLoad(
+    changes: Partial<LoadShape>,
+    faults: () => Promise<void>,
+    limits: Limits = {},
+    urls = this.brokers.map((broker) => broker.url),
+  ): Promise<Verdict> {
+    const shape: LoadShape = { ...LOAD, keyed: this.seed % 2 === 0, ...changes };
+    this.#load = describe(shape);
+    const client = this.client();
+    const { leaseSeconds, retryLimit } = shape;
+    await client.configure(QUEUE, { leaseTime: leaseSeconds, retryLimit, retryDelay: 50 });
+    await client.configure(SOURCE, { leaseTime: leaseSeconds, retryLimit: 1_000, retryDelay: 0 });
+    this.tell("load");
+    this.onEnd(() => this.#clients.kill());
+    this.#clients.start({ shape, urls, seed: this.seed, historyFolder: this.#historyFolder });
+    await this.progressBy(PROGRESS_AFTER);
+    this.#endMs = performance.now() + this.seconds * 1_000;
+    await faults();
+    while (this.hasTime()) await sleep(Math.max(1, Math.min(200, this.#endMs - performance.now())));
+    this.#mark("healed");
+    this.tell("healed");
+    await this.progressBy(PROGRESS_AFTER);
+    this.tell("the last pushes");
+    await this.#clients.endPushes();
+    this.#mark("pushes-ended");
+    this.tell("draining");
+    await this.#drain(shape);
+    this.#mark("drained");
+    await this.#clients.end();
+    return this.#check(shape, limits);
+  }
+
+  #mark(what: "healed" | "pushes-ended" | "drained"): void {
+    this.#history.record({ type: "mark", atMs: nowMs(), what, name: what });
+  }
+
+  /** Every group has finished everything, and pops of all of them find nothing, several times. */
+  async #drain(shape: LoadShape): Promise<void> {
+    const readers = readersOf(shape);
+    await until(
+      "every group has finished every message",
+      async () => {
+        const [row] = await this.query(
+          `select count(*)::int4 as left
+             from unnest($1::text[], $2::text[]) as r (queue, name)
+             join queen.queues q on q.name = r.queue join queen.partitions p on p.queue_id = q.id
+             left join queen.consumer_groups g on g.queue_id = q.id and g.name = r.name
+             left join queen.partition_consumers c on c.partition_id = p.id and c.group_id = g.id
+            where p.next_offset > p.start_offset and c.committed is distinct from p.next_offset`,
+          [readers.map((reader) => reader.queue), readers.map((reader) => reader.group)],
+        );
+        this.tell(`draining: ${row!.left} places to go`);
+        await sleep(100);
+        return row!.left === 0 && (await this.spooled()) === 0;
+      },
+      DRAIN_MS_MAX,
+    );
+    const client = this.client();
+    for (let sweep = 0; sweep < EMPTY_SWEEPS; sweep++) {
+      for (const { queue, group } of readers) {
+        const { status } = await client.pop(queue, { consumerGroup: group });
+        this.expect(status === 204, `a pop of ${group} in the drained ${queue} was answered ${status}`);
+      }
+    }
+  }
+
+  /** Messages on the disks of the brokers that answer; 0 where a broker has no spool. */
+  async spooled(): Promise<number> {
+    let total = 0;
+    for (const [index] of this.brokers.entries()) {
+      const figures = await this.maintenance(index);
+      total += figures?.bufferedMessages ?? 0;
+    }
+    return total;
+  }
+
+  async maintenance(broker: number): Promise<{ bufferedMessages: number } | undefined> {
+    const { status, json } = await this.client(broker).request("GET", "/api/v1/system/maintenance");
+    return status === 200 ? (json as { bufferedMessages: number }) : undefined;
+  }
+
+  async #check(shape: LoadShape, limits: Limits): Promise<Verdict> {
+    this.tell("checking");
+    this.#history.close();
+    this.#events = readHistory(this.#historyFolder);
+    const pipes = shape.pipes > 0 ? [{ source: SOURCE, sink: SINK }] : [];
+    const state = await readFinalState((text, values) => this.query(text, values), readersOf(shape), pipes);
+    const delivered = this.#events.reduce(
+      (sum, event) => sum + (event.type === "popped" ? event.messages.length : 0),
+      0,
+    );
+    const verdict = check(
+      this.#events,
+      { ...state, spooled: await this.spooled() },
+      {
+        retryLimits: { [QUEUE]: shape.retryLimit },
+        redeliveriesMax: Math.max(
+          this.#faults === 0 ? 0 : delivered * REDELIVERED_SHARE_MAX,
+          this.#faults * IN_FLIGHT_MAX,
+        ),
+        requestMsMax: REQUEST_MS_MAX,
+        healMsMax: HEAL_MS_MAX,
+        drainMsMax: DRAIN_MS_MAX,
+        ...limits,
+      },
+    );
+    this.#verdict = verdict;
+    this.#pushed = verdict.pushed;
+    this.#delivered = verdict.delivered;
+    const broken = verdict.violations.filter(({ rule }) => !this.#tolerated.has(rule));
+    for (const { rule, message } of broken.slice(0, PROBLEMS_MAX)) this.problem(`${rule}: ${message}`);
+    if (broken.length > PROBLEMS_MAX) this.problem(`and ${broken.length - PROBLEMS_MAX} more violations`);
+    for (const detail of new Set(this.#events.flatMap((event) => ("detail" in event ? [event.detail] : []))))
+      this.problem(`an answer that no fault excuses: ${detail}`);
+    for (const { output } of this.brokers)
+      this.expect(!/uncaught|http\.failed/.test(output), `a broker failed: ${/.*(?:uncaught|http\.failed).*/.exec(output)?.[0]}`);
+    return verdict;
+  }
+
+  // ------------------------------------------------------------------------------------------------ the end
+
+  /** Violations of the load's check, tolerated ones included. */
+  get violations(): readonly Violation[] {
+    return this.#verdict?.violations ?? [];
+  }
+
+  get outcome(): Outcome {
+    const counts = this.#verdict?.counts ?? new Map<Rule, number>();
+    const of = (...rules: Rule[]): number => rules.reduce((sum, rule) => sum + (counts.get(rule) ?? 0), 0);
+    const requests: Record<string, number> = {};
+    for (const event of this.#events) {
+      if (event.type !== "request") continue;
+      const name = `${event.operation} ${event.status}`;
+      requests[name] = (requests[name] ?? 0) + 1;
+    }
+    return {
+      load: this.#load,
+      faults: this.#faults,
+      pushed: this.#pushed,
+      delivered: this.#delivered,
+      lost: of("lost"),
+      duplicated: this.#verdict?.redelivered ?? 0,
+      reordered: of("log order", "delivery order", "skip"),
+      longestStallMs: Math.round(this.#verdict?.longestStallMs ?? 0),
+      violations: Object.fromEntries(counts) as Partial<Record<Rule, number>>,
+      requests,
+      notes: this.#notes,
+      problems: this.#problems,
+    };
+  }
+
+  /** Ends everything that was started. The history stays where something did not hold. */
+  async dispose(): Promise<void> {
+    for (const cleanup of this.#cleanups.reverse()) {
+      try {
+        await cleanup();
+      } catch (error) {
+        this.problem(`cleaning up: ${(error as Error).message}`);
+      }
+    }
+    if (this.#problems.length === 0) rmSync(this.folder, { recursive: true, force: true });
+    else this.note(`history and spools are in ${this.folder}`);
+  }
+}
+
+function readersOf(shape: LoadShape): { queue: string; group: string }[] {
+  const readers = shape.groups.map((group) => ({ queue: QUEUE, group }));
+  return shape.pipes > 0 ? [...readers, { queue: SOURCE, group: PIPE_GROUP }] : readers;
+}

@@ -1,0 +1,2 @@
+import type { FaultTest } from "./fault-test.ts";
+export const MUTANTS: readonly FaultTest[] = [];
