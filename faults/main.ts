@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { FaultRun } from "./fault-run.ts";
-import type { FaultTest } from "./fault-test.ts";
+import { type FaultTest, runTest } from "./fault-test.ts";
 import { MUTANTS } from "./mutants.ts";
 import { type Options, readOptions, USAGE } from "./options.ts";
 import { describeResult, isOk, Progress, type Result, recorder } from "./report.ts";
@@ -20,18 +20,6 @@ function selected(ids: readonly string[]): readonly FaultTest[] {
     if (test) return [test];
     throw new Error(`there is no test ${id}: see --list`);
   });
-}
-
-export async function runTest(test: FaultTest, run: FaultRun): Promise<void> {
-  try {
-    await test.run(run);
-  } catch (error) {
-    const { message, cause } = error as Error;
-    run.problem(`${message}${cause instanceof Error ? ` (${cause.message})` : ""}`);
-  } finally {
-    run.tell("cleaning up");
-    await run.dispose();
-  }
 }
 
 async function runAll(
@@ -94,7 +82,9 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (options.isHelp || options.isList) {
     console.log(
-      options.isHelp ? USAGE : [...TESTS, ...MUTANTS].map(({ id, title }) => `${id.padEnd(22)} ${title}`).join("\n"),
+      options.isHelp
+        ? USAGE
+        : [...TESTS, ...MUTANTS].map(({ id, title }) => `${id.padEnd(22)} ${title}`).join("\n"),
     );
     return 0;
   }

@@ -42,7 +42,13 @@ export function readOptions(args: readonly string[]): Options {
   };
 }
 
-function integer(name: string, text: string | undefined, byDefault: number, min: number, max: number): number {
+function integer(
+  name: string,
+  text: string | undefined,
+  byDefault: number,
+  min: number,
+  max: number,
+): number {
   const value = text === undefined ? byDefault : Number(text);
   if (Number.isInteger(value) && value >= min && value <= max) return value;
   throw new Error(`${name} must be an integer from ${min} to ${max}, got "${text}"`);

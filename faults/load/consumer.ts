@@ -27,7 +27,12 @@ export const deliveryOf = (queue: string, message: PoppedMessage): Delivery => (
 });
 
 /** A pop that is written down; undefined: nothing came. */
-export async function pop(client: Client, queue: string, group: string, work: Work): Promise<Got | undefined> {
+export async function pop(
+  client: Client,
+  queue: string,
+  group: string,
+  work: Work,
+): Promise<Got | undefined> {
   const query = new URLSearchParams({
     consumerGroup: group,
     wait: "true",
@@ -88,7 +93,7 @@ async function ackAll(client: Client, group: string, got: Got, index: number, wo
   };
   // One consumer of three acks message by message, one in any order and in parts, one all at once.
   const kind = index % 3;
-  const left = kind === 1 ? got.messages.toSorted(() => client.random() - 0.5) : [...got.messages];
+  let left = kind === 1 ? got.messages.toSorted(() => client.random() - 0.5) : [...got.messages];
   while (left.length > 0) {
     const size = kind === 0 ? 1 : kind === 1 ? 1 + Math.floor(client.random() * left.length) : left.length;
     const part = left.splice(0, size);
@@ -98,8 +103,11 @@ async function ackAll(client: Client, group: string, got: Got, index: number, wo
       byStatus.set(status, [...(byStatus.get(status) ?? []), message]);
     }
     for (const [status, messages] of byStatus) await ack(client, group, got.lease, messages, status, work);
-    // After a message was given back the rest is with others; half of the time it is acked all the same.
-    if ([...byStatus.keys()].some((status) => status !== "completed") && client.random() < 0.5) return;
+    // What follows in the lane of a message that was given back is with others now; half of the time it is
+    // acked all the same.
+    const given = part.filter((message) => !byStatus.get("completed")?.includes(message));
+    if (client.random() < 0.5)
+      left = left.filter((message) => !given.some(({ partition }) => partition === message.partition));
   }
 }
 

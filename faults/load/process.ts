@@ -23,7 +23,10 @@ export interface Figures {
   acked: number;
 }
 
-export type ToClients = { readonly kind: "job"; readonly job: Job } | { readonly kind: "enough" } | { readonly kind: "over" };
+export type ToClients =
+  | { readonly kind: "job"; readonly job: Job }
+  | { readonly kind: "enough" }
+  | { readonly kind: "over" };
 export type FromClients = { readonly kind: "figures"; readonly figures: Figures };
 
 const TELL_EVERY_MS = 200;

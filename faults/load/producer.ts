@@ -23,7 +23,9 @@ export async function produce(queue: string, name: string, index: number, work: 
         (): Place => ({
           queue,
           partition:
-            client.random() < HOT_SHARE ? HOT_PARTITION : `p${Math.floor(client.random() * shape.partitions)}`,
+            client.random() < HOT_SHARE
+              ? HOT_PARTITION
+              : `p${Math.floor(client.random() * shape.partitions)}`,
           value: `${name}:${next++}`,
         }),
       );
@@ -55,7 +57,10 @@ async function pushOnce(
       ...(keyed ? { transactionId: value } : {}),
     })),
   };
-  const answer = await client.attempt({ operation: "push", method: "POST", path: "/api/v1/push", body }, broker);
+  const answer = await client.attempt(
+    { operation: "push", method: "POST", path: "/api/v1/push", body },
+    broker,
+  );
   const outcomes = items.map((_, index) => outcomeOf(answer, index));
   for (const outcome of new Set(outcomes)) {
     const own = items.filter((_, index) => outcomes[index] === outcome);

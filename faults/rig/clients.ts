@@ -18,7 +18,8 @@ export class Clients {
   readonly #members: Member[] = [];
 
   start(job: Omit<Job, "role">): void {
-    const roles: readonly Role[] = job.shape.pipes > 0 ? ["producers", "consumers", "pipes"] : ["producers", "consumers"];
+    const roles: readonly Role[] =
+      job.shape.pipes > 0 ? ["producers", "consumers", "pipes"] : ["producers", "consumers"];
     for (const role of roles) {
       const child = fork(PROGRAM, { stdio: "inherit" });
       own(child.pid!);

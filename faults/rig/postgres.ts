@@ -4,7 +4,16 @@
  * for replicas; otherwise the one that the broker has built in.
  */
 import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -66,7 +75,16 @@ export async function startStandby(
 ): Promise<InstalledServer> {
   return InstalledServer.create(primary.programs, options, (folder) => [
     "pg_basebackup",
-    ["-D", folder, "-d", `host=127.0.0.1 port=${primary.port} user=postgres application_name=${name}`, "-R", "-X", "stream", "--checkpoint=fast"],
+    [
+      "-D",
+      folder,
+      "-d",
+      `host=127.0.0.1 port=${primary.port} user=postgres application_name=${name}`,
+      "-R",
+      "-X",
+      "stream",
+      "--checkpoint=fast",
+    ],
   ]);
 }
 
@@ -124,8 +142,9 @@ export class InstalledServer extends Processes implements PostgresServer {
       "initdb",
       ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
     ],
+    parent = tmpdir(),
   ): Promise<InstalledServer> {
-    const folder = mkdtempSync(join(tmpdir(), "queen-faults-pg-"));
+    const folder = mkdtempSync(join(parent, "queen-faults-pg-"));
     chmodSync(folder, 0o711);
     const server = new InstalledServer(programs, folder, await freePort(), options);
     const { uid, gid } = account();
@@ -246,7 +265,8 @@ export class InstalledServer extends Processes implements PostgresServer {
 type Embedded = Awaited<ReturnType<typeof startEmbeddedServer>>;
 
 async function startEmbedded(options: PostgresOptions): Promise<PostgresServer> {
-  if (options.env) throw new Error("the built-in PostgreSQL takes no environment: install Debian's postgresql");
+  if (options.env)
+    throw new Error("the built-in PostgreSQL takes no environment: install Debian's postgresql");
   const folder = mkdtempSync(join(tmpdir(), "queen-faults-pg-"));
   chmodSync(folder, 0o711);
   const start = (port?: number): Promise<Embedded> =>

@@ -28,7 +28,8 @@ export function familyOf(pid: number): number[] {
     try {
       const stat = readFileSync(`/proc/${name}/stat`, "utf8");
       const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      if (state !== "Z") children.set(Number(parent), [...(children.get(Number(parent)) ?? []), Number(name)]);
+      if (state !== "Z")
+        children.set(Number(parent), [...(children.get(Number(parent)) ?? []), Number(name)]);
     } catch {} // it ended meanwhile
   }
   const family = [pid];

@@ -242,6 +242,28 @@ test("redelivered after ack", () => {
   assert.deepEqual(rules([...GOOD, popped("L3", [at("c")], 20_000)]), ["redelivered after ack"]);
 });
 
+test("an answer that was on its way for longer than its lease says nothing about who holds the lane", () => {
+  const late: HistoryEvent = {
+    type: "popped",
+    atMs: 25_000,
+    sentAtMs: 0,
+    group: "g",
+    lease: "L0",
+    leaseMs: 10_000,
+    messages: [at("a"), at("b")],
+  };
+  const others = [...GOOD.slice(0, 4), popped("L1", [at("a"), at("b"), at("c")], 20_000)];
+  const acks = [ackSent("L1", [at("a"), at("b")]), acked("L1", [at("a"), at("b")])];
+  assert.deepEqual(rules([...others, late, ...acks]), []);
+  assert.deepEqual(rules([...others, ...acks, late]), []);
+  const again = { ...late, sentAtMs: 24_000 };
+  assert.deepEqual(rules([...others, ...acks, again]), [
+    "redelivered after ack",
+    "redelivered after ack",
+    "overlap",
+  ]);
+});
+
 test("overlap: two leases on a lane at once", () => {
   const history = [...GOOD.slice(0, 4), popped("L1", [at("a"), at("b")]), popped("L2", [at("c")], 1_000)];
   assert.deepEqual(rules(history), ["overlap"]);

@@ -3,6 +3,7 @@ import type { FinalState, Reader } from "./final-state.ts";
 import {
   type Abandoned,
   type AckSent,
+  arrivedInTime,
   entryOf,
   type HistoryEvent,
   keyOf,
@@ -27,7 +28,7 @@ export function checkDeliveries(
     state.deadLetters.filter((letter) => letter.queue === queue && letter.group === group).map(entryOf),
   );
   const delivered = new Map<string, string>(); // by entry: the lease of its last delivery
-  const finished = new Set<string>();
+  const finished = new Map<string, number>(); // by entry: when its ack was answered
   const ended = new Set<string>(); // lease and lane of what consumers gave back or let run out
   const nextOffsets = new Map<string, number>(); // by lane: every entry below was delivered
   const starts = new Map<string, number>();
@@ -44,7 +45,8 @@ export function checkDeliveries(
       else if (isRefused(push)) report("phantom", `${group} got ${key}, which was refused`);
       else if (message.offset >= (state.starts?.[lane] ?? 0) && log.get(entry)?.value !== message.value)
         report("phantom", `${group} got ${key} at ${message.offset}, where the log has another message`);
-      if (finished.has(entry))
+      const finishedAtMs = finished.get(entry);
+      if (finishedAtMs !== undefined && (finishedAtMs < event.sentAtMs || arrivedInTime(event)))
         report("redelivered after ack", `${group} got ${key} after its ack was answered`);
       const before = delivered.get(entry);
       if (before !== undefined) {
@@ -74,9 +76,10 @@ export function checkDeliveries(
     if (!("group" in event) || event.group !== group) continue;
     if (event.type === "popped") deliver(event);
     else if (event.type === "ack-sent" || event.type === "abandoned") giveBack(event);
-    else if (event.status === "completed")
-      for (const message of event.messages) finished.add(entryOf(message));
-    else for (const message of event.dead ?? []) finished.add(entryOf(message));
+    else {
+      const done = event.status === "completed" ? event.messages : (event.dead ?? []);
+      for (const message of done) finished.set(entryOf(message), event.atMs);
+    }
   }
 
   for (const [entry, { offset, value }] of log) {

@@ -123,3 +123,15 @@ export const keyOf = ({ queue, partition, value }: Place): string => `${queue}/$
 export const laneOf = ({ queue, partition }: Omit<Place, "value">): string => `${queue}/${partition}`;
 /** An entry of the log. */
 export const entryOf = (entry: Delivery): string => `${laneOf(entry)}@${entry.offset}`;
+
+// The database's clock began a lease a little before the answer was here, and clocks are read at different times.
+const LEASE_MARGIN_MS = 500;
+
+/** Until when a lease surely lasts, if nothing ends it before. */
+export const leasedUntilMs = ({ sentAtMs, leaseMs }: Popped): number => sentAtMs + leaseMs - LEASE_MARGIN_MS;
+
+/**
+ * Whether the lease surely lasted when its messages arrived. An answer may be on its way for longer than that,
+ * and then others may have had the messages meanwhile.
+ */
+export const arrivedInTime = (popped: Popped): boolean => leasedUntilMs(popped) > popped.atMs;

@@ -1,5 +1,13 @@
 /** Who holds a lane when: from an answered pop to what may have ended it. */
-import { type Delivery, entryOf, type HistoryEvent, keyOf, laneOf } from "./history.ts";
+import {
+  arrivedInTime,
+  type Delivery,
+  entryOf,
+  type HistoryEvent,
+  keyOf,
+  laneOf,
+  leasedUntilMs,
+} from "./history.ts";
 import type { Report } from "./rules.ts";
 
 interface Held {
@@ -8,9 +16,6 @@ interface Held {
   readonly offsets: Set<number>;
   readonly untilMs: number;
 }
-
-// The database's clock began a lease a little before the answer was here, and clocks are read at different times.
-const LEASE_MARGIN_MS = 500;
 
 export function checkLeases(
   history: readonly HistoryEvent[],
@@ -28,6 +33,7 @@ export function checkLeases(
   for (const event of history) {
     if (!("group" in event) || event.group !== group || event.type === "abandoned") continue;
     if (event.type === "popped") {
+      if (!arrivedInTime(event)) continue;
       const lanes = new Map<string, Set<number>>();
       for (const message of own(event.messages)) {
         const lane = laneOf(message);
@@ -40,8 +46,7 @@ export function checkLeases(
         const holder = holders.get(lane);
         if (holder && holder.lease !== event.lease && holder.untilMs > event.atMs)
           report("overlap", `${group} got ${lane} by ${event.lease} while ${holder.lease} held it`);
-        const untilMs = event.sentAtMs + event.leaseMs - LEASE_MARGIN_MS;
-        holders.set(lane, { lease: event.lease, offsets, untilMs });
+        holders.set(lane, { lease: event.lease, offsets, untilMs: leasedUntilMs(event) });
       }
     }
     if (event.type === "ack-sent") {
