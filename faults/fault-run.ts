@@ -30,6 +30,8 @@ export interface FaultRunOptions {
   readonly tell: (phase: string) => void;
   /** A database that is there already and stays; without it the run starts a server of its own. */
   readonly databaseUrl?: string;
+  /** What is to be different in the load, whatever the test says. */
+  readonly load?: Partial<LoadShape>;
 }
 
 /** What is reported of a run. */
@@ -69,6 +71,7 @@ export class FaultRun {
   readonly brokers: BrokerSlot[] = [];
   readonly #tell: (phase: string) => void;
   readonly #givenDatabaseUrl: string | undefined;
+  readonly #loadChanges: Partial<LoadShape>;
   readonly #history: HistoryFile;
   readonly #clients = new Clients();
   readonly #cleanups: (() => Promise<void> | void)[] = [];
@@ -85,13 +88,14 @@ export class FaultRun {
   #verdict: Verdict | undefined;
   #events: readonly HistoryEvent[] = [];
 
-  constructor({ id, seed, seconds, tell, databaseUrl }: FaultRunOptions) {
+  constructor({ id, seed, seconds, tell, databaseUrl, load = {} }: FaultRunOptions) {
     this.id = id;
     this.seed = seed;
     this.seconds = seconds;
     this.random = randomFrom(seed);
     this.#tell = tell;
     this.#givenDatabaseUrl = databaseUrl;
+    this.#loadChanges = load;
     this.folder = mkdtempSync(join(tmpdir(), "queen-faults-"));
     mkdirSync(this.#historyFolder);
     this.#history = new HistoryFile(this.#historyFolder, "rig");
@@ -255,7 +259,7 @@ export class FaultRun {
     limits: Limits = {},
     urls = this.brokers.map((broker) => broker.url),
   ): Promise<Verdict> {
-    const shape: LoadShape = { ...LOAD, keyed: this.seed % 2 === 0, ...changes };
+    const shape: LoadShape = { ...LOAD, keyed: this.seed % 2 === 0, ...changes, ...this.#loadChanges };
     this.#load = describe(shape);
     const client = this.client();
     const { leaseSeconds, retryLimit } = shape;

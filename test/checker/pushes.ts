@@ -15,8 +15,6 @@ export interface Push {
   bufferedBy: string;
   attempts: number;
   refusals: number;
-  /** Attempts that no answer decided. */
-  unknowns: number;
 }
 
 export const isRefused = (push: Push): boolean => push.refusals === push.attempts;
@@ -40,16 +38,13 @@ export function readPushes(history: readonly HistoryEvent[]): Map<string, Push> 
           bufferedBy: "",
           attempts: 0,
           refusals: 0,
-          unknowns: 0,
         };
         pushes.set(key, push);
         push.brokers.add(event.broker);
         push.attempts++;
-        push.unknowns++;
         continue;
       }
       if (!push) continue;
-      if (event.outcome !== "unknown") push.unknowns--;
       if (event.outcome === "refused") push.refusals++;
       if (event.outcome === "stored") push.storedAt = Math.min(push.storedAt, at);
       if (event.outcome === "buffered" && at < push.bufferedAt) {
@@ -90,8 +85,8 @@ export function checkLog(
   }
   for (const [key, offsets] of stored) {
     const push = pushes.get(key);
-    // Without a transactionId, what the client sent again after an attempt without an answer may be there again.
-    if (offsets.length > 1 + (push && !push.keyed ? push.unknowns : 0))
+    // Without a transactionId every attempt that was not refused may have stored it.
+    if (offsets.length > (push && !push.keyed ? Math.max(1, push.attempts - push.refusals) : 1))
       report("duplicate entry", `${key} is at ${offsets.join(" and at ")}`);
   }
   for (const push of pushes.values()) {

@@ -107,7 +107,10 @@ class Link implements Connection {
   readonly #ways: Readonly<Record<Direction, Way>>;
   readonly #random: () => number;
   readonly #held: Record<Direction, Buffer[]> = { "to server": [], "to client": [] };
-  readonly #lastAtMs: Record<Direction, number> = { "to server": 0, "to client": 0 };
+  readonly #delayed: Record<Direction, { bytes: Buffer; atMs: number }[]> = {
+    "to server": [],
+    "to client": [],
+  };
   #hasLost = false;
   #isOver = false;
 
@@ -171,13 +174,27 @@ class Link implements Connection {
     const { to } = this.#sockets[direction];
     if (way.kind === "hold") this.#held[direction].push(bytes);
     else if (way.kind === "drop") this.#hasLost = true;
-    else if (way.kind === "delay" || this.#lastAtMs[direction] > performance.now()) {
+    else if (way.kind === "delay" || this.#delayed[direction].length > 0) {
       const delayMs = way.kind === "delay" ? way.ms + this.#random() * way.jitterMs : 0;
-      // Bytes never overtake each other.
-      const atMs = Math.max(performance.now() + delayMs, this.#lastAtMs[direction]);
-      this.#lastAtMs[direction] = atMs;
-      setTimeout(() => to.writable && to.write(bytes), atMs - performance.now());
+      const queue = this.#delayed[direction];
+      queue.push({ bytes, atMs: performance.now() + delayMs });
+      if (queue.length === 1) this.#release(direction);
     } else if (to.writable) to.write(bytes);
+  }
+
+  /** Bytes never overtake each other: the first one's time decides. */
+  #release(direction: Direction): void {
+    const queue = this.#delayed[direction];
+    const { to } = this.#sockets[direction];
+    for (let first = queue[0]; first; first = queue[0]) {
+      const leftMs = first.atMs - performance.now();
+      if (leftMs > 0) {
+        setTimeout(() => this.#release(direction), leftMs);
+        return;
+      }
+      queue.shift();
+      if (to.writable) to.write(first.bytes);
+    }
   }
 
   #closed(from: Socket, to: Socket): void {
