@@ -16,8 +16,10 @@ import { HttpClient } from "@queen/test/support/http";
 import { randomFrom } from "@queen/test/support/load";
 import { until } from "@queen/test/support/moments";
 import { type PostgresProxy, startProxy } from "@queen/test/support/proxy";
+import { drain } from "./drain.ts";
 import { HistoryFile, readHistory } from "./load/history-file.ts";
 import { describe, LOAD, type LoadShape, PIPE_GROUP, QUEUE, SINK, SOURCE } from "./load/shape.ts";
+import { figuresOf, type Outcome } from "./outcome.ts";
 import { BrokerSlot } from "./rig/broker-slot.ts";
 import { Clients } from "./rig/clients.ts";
 import { type PostgresOptions, type PostgresServer, query, startPostgres } from "./rig/postgres.ts";
@@ -34,22 +36,6 @@ export interface FaultRunOptions {
   readonly load?: Partial<LoadShape>;
 }
 
-/** What is reported of a run. */
-export interface Outcome {
-  readonly load: string;
-  readonly faults: number;
-  readonly pushed: number;
-  readonly delivered: number;
-  readonly lost: number;
-  readonly duplicated: number;
-  readonly reordered: number;
-  readonly longestStallMs: number;
-  readonly violations: Readonly<Partial<Record<Rule, number>>>;
-  readonly requests: Readonly<Record<string, number>>;
-  readonly notes: readonly string[];
-  readonly problems: readonly string[];
-}
-
 const DATABASE = "queen";
 const PROBLEMS_MAX = 20;
 // Generous on purpose: a verdict must not depend on how busy the machine is.
@@ -57,7 +43,6 @@ const REQUEST_MS_MAX = 30_000;
 const HEAL_MS_MAX = 60_000;
 const DRAIN_MS_MAX = 120_000;
 const PROGRESS_AFTER = 50;
-const EMPTY_SWEEPS = 3;
 const REDELIVERED_SHARE_MAX = 0.02;
 // What the consumers of a load hold at one moment.
 const IN_FLIGHT_MAX = 200;
@@ -279,46 +264,13 @@ export class FaultRun {
     await this.#clients.endPushes();
     this.#mark("pushes-ended");
     this.tell("draining");
-    if (await this.#drain(shape, limits.drainMsMax ?? DRAIN_MS_MAX)) this.#mark("drained");
+    if (await drain(this, readersOf(shape), limits.drainMsMax ?? DRAIN_MS_MAX)) this.#mark("drained");
     await this.#clients.end();
     return this.#check(shape, limits);
   }
 
   #mark(what: "healed" | "pushes-ended" | "drained"): void {
     this.#history.record({ type: "mark", atMs: nowMs(), what, name: what });
-  }
-
-  /** Whether every group has finished everything, and pops of all of them find nothing, several times. */
-  async #drain(shape: LoadShape, msMax: number): Promise<boolean> {
-    const readers = readersOf(shape);
-    const drained = until(
-      "every group has finished every message",
-      async () => {
-        const [row] = await this.query(
-          `select count(*)::int4 as left
-             from unnest($1::text[], $2::text[]) as r (queue, name)
-             join queen.queues q on q.name = r.queue join queen.partitions p on p.queue_id = q.id
-             left join queen.consumer_groups g on g.queue_id = q.id and g.name = r.name
-             left join queen.partition_consumers c on c.partition_id = p.id and c.group_id = g.id
-            where p.next_offset > p.start_offset and c.committed is distinct from p.next_offset`,
-          [readers.map((reader) => reader.queue), readers.map((reader) => reader.group)],
-        );
-        this.tell(`draining: ${row!.left} places to go`);
-        await sleep(100);
-        return row!.left === 0 && (await this.spooled()) === 0;
-      },
-      msMax,
-    );
-    const isDrained = await drained.catch(() => false);
-    if (!isDrained) return false;
-    const client = this.client();
-    for (let sweep = 0; sweep < EMPTY_SWEEPS; sweep++) {
-      for (const { queue, group } of readers) {
-        const { status } = await client.pop(queue, { consumerGroup: group });
-        this.expect(status === 204, `a pop of ${group} in the drained ${queue} was answered ${status}`);
-      }
-    }
-    return true;
   }
 
   /** Messages on the disks of the brokers that answer; 0 where a broker has no spool. */
@@ -385,25 +337,12 @@ export class FaultRun {
   }
 
   get outcome(): Outcome {
-    const counts = this.#verdict?.counts ?? new Map<Rule, number>();
-    const of = (...rules: Rule[]): number => rules.reduce((sum, rule) => sum + (counts.get(rule) ?? 0), 0);
-    const requests: Record<string, number> = {};
-    for (const event of this.#events) {
-      if (event.type !== "request") continue;
-      const name = `${event.operation} ${event.status}`;
-      requests[name] = (requests[name] ?? 0) + 1;
-    }
     return {
       load: this.#load,
       faults: this.#faults,
       pushed: this.#pushed,
       delivered: this.#delivered,
-      lost: of("lost"),
-      duplicated: this.#verdict?.redelivered ?? 0,
-      reordered: of("log order", "delivery order", "skip"),
-      longestStallMs: Math.round(this.#verdict?.longestStallMs ?? 0),
-      violations: Object.fromEntries(counts) as Partial<Record<Rule, number>>,
-      requests,
+      ...figuresOf(this.#verdict, this.#events),
       notes: this.#notes,
       problems: this.#problems,
     };

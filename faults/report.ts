@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { appendFileSync, mkdirSync } from "node:fs";
 import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
-import type { Outcome } from "./fault-run.ts";
+import type { Outcome } from "./outcome.ts";
 
 const CLEAR_LINE = "\r\x1b[K";
 // Some terminals do not tell their width.

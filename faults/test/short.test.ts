@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createDatabase } from "@queen/test/support/database";
-import { FaultRun, type Outcome } from "../fault-run.ts";
+import { FaultRun } from "../fault-run.ts";
 import { type FaultTest, runTest } from "../fault-test.ts";
 import type { LoadShape } from "../load/shape.ts";
+import type { Outcome } from "../outcome.ts";
 import { calm, killOne } from "../tests/brokers.ts";
 
 const SEED = Number(process.env.QUEEN_TEST_SEED ?? Math.floor(Math.random() * 1_000_000));

@@ -1,5 +1,5 @@
 /** Clocks that jump: PostgreSQL's, which decides about leases, and the brokers', which decide about nothing. */
-import { existsSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FaultTest } from "../fault-test.ts";
 
@@ -19,6 +19,7 @@ const serverClock: FaultTest = {
     const file = join(run.folder, "clock");
     const set = (seconds: number): void => writeFileSync(file, `${seconds < 0 ? "" : "+"}${seconds}s\n`);
     set(0);
+    chmodSync(run.folder, 0o711); // the server may run as another user, who must get in
     const env = { ...faketime(), FAKETIME_TIMESTAMP_FILE: file, FAKETIME_CACHE_DURATION: "1" };
     await run.startPostgres({ env });
     await run.startBrokers(2);

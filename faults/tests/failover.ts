@@ -5,9 +5,11 @@ import { until } from "@queen/test/support/moments";
 import type { FaultRun } from "../fault-run.ts";
 import type { FaultTest } from "../fault-test.ts";
 import { InstalledServer, installedPrograms, query, startStandby } from "../rig/postgres.ts";
+import { signal } from "../rig/processes.ts";
 
 const SETTINGS = { wal_level: "replica", max_wal_senders: "5", hot_standby: "on" };
-// What asynchronous replication may be behind on a busy machine.
+// How far the replica is made to be behind, and may be on a busy machine.
+const LAG_MS = 1_000;
 const LAG_MS_MAX = 5_000;
 
 interface Pair {
@@ -38,10 +40,16 @@ async function startPair(run: FaultRun, isSynchronous: boolean): Promise<Pair> {
   return { primary, standby };
 }
 
-async function failOver(run: FaultRun, { primary, standby }: Pair): Promise<void> {
+async function failOver(run: FaultRun, { primary, standby }: Pair, lagMs = 0): Promise<void> {
   await run.pause(run.seconds * 200, run.seconds * 400);
+  const [receiver] = await query(standby.urlOf("postgres"), "select pid from pg_stat_wal_receiver");
+  if (lagMs > 0) {
+    signal(receiver!.pid as number, "SIGSTOP");
+    await sleep(lagMs);
+  }
   run.fault("the primary is killed, the standby takes over");
   await primary.kill();
+  signal(receiver!.pid as number, "SIGCONT");
   await query(standby.urlOf("postgres"), "select pg_promote(true, 60)");
   run.moveTo(standby);
   await run.progressBy(50);
@@ -63,7 +71,7 @@ const asynchronous: FaultTest = {
       "delivery order",
     );
     run.tolerate("skip", "dead letter", "fencing", "duplicate entry");
-    await run.underLoad({}, () => failOver(run, pair));
+    await run.underLoad({}, () => failOver(run, pair, LAG_MS));
     const fault = run.events.find((event) => event.type === "mark" && event.what === "fault")!;
     const answered = new Map<string, number>();
     for (const event of run.events)
