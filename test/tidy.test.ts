@@ -68,7 +68,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   http: ["pushing", "popping", "settling", "transacting", "control", "lanes", "operations"],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };
-const FOR_ANYBODY = ["config.ts", "crash-points.ts", "telemetry.ts"];
+const FOR_ANYBODY = ["config.ts", "crash-point.ts", "telemetry.ts"];
 
 function importsUpwards(files: readonly SourceFile[]): string[] {
   const complaints: string[] = [];

@@ -1,14 +1,14 @@
-/** A worker that dies between two steps of an operation (packages/broker/src/crash-points.ts). */
+/** A worker that dies between two steps of an operation (packages/broker/src/crash-point.ts). */
 import { until } from "@queen/test/support/moments";
 import type { FaultTest } from "../fault-test.ts";
 
 const POINTS = [
   ...["push", "pop", "ack", "transaction"].flatMap((kind) => [
-    `${kind}.unsent`,
-    `${kind}.sent`,
-    `${kind}.done`,
+    `${kind}-unsent`,
+    `${kind}-sent`,
+    `${kind}-done`,
   ]),
-  "answer.half",
+  "answer-half",
 ];
 const PASSES_MAX = 30;
 

@@ -9,7 +9,7 @@
  *                                      └ connection lost: the same again, where that is safe
  */
 import { BrokerError } from "@queen/protocol";
-import { crashPoint } from "../crash-points.ts";
+import { crashPoint } from "../crash-point.ts";
 import { classify, isDeterministic, isRetryable } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import type { Slots } from "../postgres/slots.ts";
@@ -142,14 +142,14 @@ export class Batcher<Operation, Result> {
   async #run(session: Session, batch: Entry<Operation, Result>[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        crashPoint(this.#kind.name, "unsent");
+        crashPoint(`${this.#kind.name}-unsent`);
         const running = this.#kind.run(
           session,
           batch.map((entry) => entry.operation),
         );
-        crashPoint(this.#kind.name, "sent");
+        crashPoint(`${this.#kind.name}-sent`);
         const results = await running;
-        crashPoint(this.#kind.name, "done");
+        crashPoint(`${this.#kind.name}-done`);
         for (let index = 0; index < batch.length; index++) batch[index]!.resolve(results[index]!);
         return;
       } catch (error) {

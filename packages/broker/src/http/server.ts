@@ -6,7 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { BrokerError } from "@queen/protocol";
-import { die, isCrashPoint } from "../crash-points.ts";
+import { crash, isCrashPoint } from "../crash-point.ts";
 import { bodyText } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
 import { checkBody } from "./body-check.ts";
@@ -220,7 +220,7 @@ export class HttpServer {
     if (answer.headers) for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value);
     if (this.#stopping) headers.push("Connection", "close");
     response.writeHead(answer.status, headers);
-    if (isCrashPoint("answer", "half")) response.write(body.slice(0, body.length / 2), die);
+    if (isCrashPoint("answer-half")) response.write(body.slice(0, body.length / 2), crash);
     else response.end(body, answer.isText ? "utf8" : "latin1");
   }
 
