@@ -273,19 +273,14 @@ export class FaultRun {
     this.#history.record({ type: "mark", atMs: nowMs(), what, name: what });
   }
 
-  /** Messages on the disks of the brokers that answer; 0 where a broker has no spool. */
+  /** Messages on the disks of the brokers; 0 where a broker has no spool. */
   async spooled(): Promise<number> {
     let total = 0;
     for (const [index] of this.brokers.entries()) {
-      const figures = await this.maintenance(index);
-      total += figures?.bufferedMessages ?? 0;
+      const { status, json } = await this.client(index).request("GET", "/api/v1/system/spool");
+      if (status === 200) total += (json as { pending: number }).pending;
     }
     return total;
-  }
-
-  async maintenance(broker: number): Promise<{ bufferedMessages: number } | undefined> {
-    const { status, json } = await this.client(broker).request("GET", "/api/v1/system/maintenance");
-    return status === 200 ? (json as { bufferedMessages: number }) : undefined;
   }
 
   async #check(shape: LoadShape, limits: Limits): Promise<Verdict> {
