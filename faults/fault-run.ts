@@ -59,6 +59,7 @@ export class FaultRun {
   readonly #loadChanges: Partial<LoadShape>;
   readonly #history: HistoryFile;
   readonly #clients = new Clients();
+  readonly #httpClients = new Map<number, HttpClient>();
   readonly #cleanups: (() => Promise<void> | void)[] = [];
   readonly #problems: string[] = [];
   readonly #notes: string[] = [];
@@ -153,9 +154,13 @@ export class FaultRun {
     }
   }
 
+  /** One client for each broker, with as many connections as it is asked for at once. */
   client(broker = 0): HttpClient {
-    const client = new HttpClient(this.brokers[broker]!.url);
-    this.onEnd(() => client.close());
+    let client = this.#httpClients.get(broker);
+    if (!client) {
+      client = new HttpClient(this.brokers[broker]!.url);
+      this.#httpClients.set(broker, client);
+    }
     return client;
   }
 
@@ -345,6 +350,7 @@ export class FaultRun {
 
   /** Ends everything that was started. The history stays where something did not hold. */
   async dispose(): Promise<void> {
+    for (const client of this.#httpClients.values()) client.close();
     for (const cleanup of this.#cleanups.reverse()) {
       try {
         await cleanup();
