@@ -4,8 +4,6 @@
  */
 import { procedures } from "@queen/schema";
 import type { Rule } from "@queen/test/checker/rules";
-import { until } from "@queen/test/support/moments";
-import type { PostgresProxy } from "@queen/test/support/proxy";
 import type { FaultRun } from "./fault-run.ts";
 import type { FaultTest } from "./fault-test.ts";
 import type { LoadShape } from "./load/shape.ts";
@@ -21,7 +19,9 @@ interface Mutant {
   readonly load?: Partial<LoadShape>;
   /** What the checker must report at least one of; nothing: it must report nothing. */
   readonly noticedBy: readonly Rule[];
-  readonly faults?: (run: FaultRun, proxy: PostgresProxy) => Promise<void>;
+  readonly faults?: (run: FaultRun) => Promise<void>;
+  /** Of the brokers. */
+  readonly env?: Record<string, string>;
 }
 
 // Waiting for what never ends makes no sense where it is expected.
@@ -158,15 +158,7 @@ const BREAKAGES: readonly Mutant[] = [
     load: { keyed: false },
     noticedBy: ["exactly once"],
     // The client does not learn that it was committed, and sends it again.
-    async faults(run, proxy) {
-      for (let lost = 0; run.hasTime(); lost = proxy.lost) {
-        proxy.loseAnswers("queen_transact", 1);
-        await until("an answer was lost", () => proxy.lost > lost || !run.hasTime());
-        run.fault("the answer to a transaction was lost");
-        await run.pause(50, 200);
-      }
-      proxy.loseAnswers("queen_transact", 0);
-    },
+    env: { QUEEN_CRASH_AT: "transaction-done:5" },
   },
   {
     id: "commit-unsafe",
@@ -191,13 +183,11 @@ export const MUTANTS: readonly FaultTest[] = BREAKAGES.map((mutant) => ({
   id: mutant.id,
   title: mutant.title,
   async run(run) {
-    await run.startPostgres();
-    const proxy = await run.startProxy();
-    await run.startBrokers(2, { databaseUrl: proxy.urlOf(run.databaseUrl) });
+    await run.startBrokers(2, { env: mutant.env ?? {} });
     if (mutant.also) await run.query(mutant.also);
     if (mutant.procedure) await run.query(mutated(mutant.procedure, mutant.changes ?? []));
     const changes = { abandonedShare: 0.02, lateShare: 0.02, leaseSeconds: 3, ...mutant.load };
-    await run.underLoad(changes, () => mutant.faults?.(run, proxy) ?? Promise.resolve(), {
+    await run.underLoad(changes, () => mutant.faults?.(run) ?? Promise.resolve(), {
       drainMsMax: DRAIN_MS_MAX,
     });
     const { violations } = run.outcome;

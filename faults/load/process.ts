@@ -2,6 +2,7 @@
  * A process of load clients: all producers, all consumers, or all pipes. It gets its job from the rig, tells
  * twice a second how far it is, and ends when the rig says that it is over.
  */
+import { setMaxListeners } from "node:events";
 import { consume } from "./consumer.ts";
 import { pipe } from "./pipe.ts";
 import { produce } from "./producer.ts";
@@ -33,6 +34,7 @@ const TELL_EVERY_MS = 200;
 
 const enough = new AbortController();
 const over = new AbortController();
+setMaxListeners(0, over.signal); // many consumers may wait for it at once
 
 async function work(job: Job): Promise<void> {
   const { role, shape } = job;

@@ -42,14 +42,14 @@ async function startPair(run: FaultRun, isSynchronous: boolean): Promise<Pair> {
 
 async function failOver(run: FaultRun, { primary, standby }: Pair, lagMs = 0): Promise<void> {
   await run.pause(run.seconds * 200, run.seconds * 400);
-  const [receiver] = await query(standby.urlOf("postgres"), "select pid from pg_stat_wal_receiver");
   if (lagMs > 0) {
-    signal(receiver!.pid as number, "SIGSTOP");
+    // The standby looks for its primary again five seconds after it lost the connection.
+    const [receiver] = await query(standby.urlOf("postgres"), "select pid from pg_stat_wal_receiver");
+    signal(receiver!.pid as number, "SIGTERM");
     await sleep(lagMs);
   }
   run.fault("the primary is killed, the standby takes over");
   await primary.kill();
-  signal(receiver!.pid as number, "SIGCONT");
   await query(standby.urlOf("postgres"), "select pg_promote(true, 60)");
   run.moveTo(standby);
   await run.progressBy(50);
