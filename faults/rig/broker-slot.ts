@@ -48,7 +48,7 @@ export class BrokerSlot {
       env: {
         NUM_WORKERS: "1",
         QUEEN_DATA_DIR: join(this.folder, "data"),
-        FILE_BUFFER_DIR: join(this.folder, "spool"),
+        QUEEN_SPOOL_DIR: join(this.folder, "spool"),
         ...this.#env,
         ...more,
         PORT: String(this.#port),
