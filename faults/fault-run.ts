@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { check, type Verdict } from "@queen/test/checker/check";
-import { readFinalState } from "@queen/test/checker/final-state";
+import { type LogEntry, readFinalState } from "@queen/test/checker/final-state";
 import { type HistoryEvent, nowMs } from "@queen/test/checker/history";
 import type { Limits, Rule, Violation } from "@queen/test/checker/rules";
 import { HttpClient } from "@queen/test/support/http";
@@ -73,6 +73,7 @@ export class FaultRun {
   #endMs = 0;
   #verdict: Verdict | undefined;
   #events: readonly HistoryEvent[] = [];
+  #log: readonly LogEntry[] = [];
 
   constructor({ id, seed, seconds, tell, databaseUrl, load = {} }: FaultRunOptions) {
     this.id = id;
@@ -215,6 +216,11 @@ export class FaultRun {
     return this.#events;
   }
 
+  /** The log as it was in the end. */
+  get log(): readonly LogEntry[] {
+    return this.#log;
+  }
+
   // ----------------------------------------------------------------------------------------------- the load
 
   /** Whether there is time for a fault that takes so long. */
@@ -294,6 +300,7 @@ export class FaultRun {
     this.#events = readHistory(this.#historyFolder);
     const pipes = shape.pipes > 0 ? [{ source: SOURCE, sink: SINK }] : [];
     const state = await readFinalState((text, values) => this.query(text, values), readersOf(shape), pipes);
+    this.#log = state.log;
     const delivered = this.#events.reduce(
       (sum, event) => sum + (event.type === "popped" ? event.messages.length : 0),
       0,
