@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const EMBEDDED_SERVER = new URL("../packages/broker/dist/src/postgres/embedded-server.js", import.meta.url);
-const SESSION_TEST = "packages/broker/dist/test/session.test.js";
+const DATABASE_TESTS = ["test/dist/", "faults/dist/test/", "packages/broker/dist/test/session.test.js"];
 
 // Each file has its own process and database; more files at once than this fight for the processors.
 const FILES_AT_ONCE = 2;
@@ -65,13 +65,13 @@ function chosenTests(args) {
   }
   const words = args.filter((arg) => arg !== "--database");
   return compiledTests()
-    .filter((file) => !args.includes("--database") || file.startsWith("test/dist/") || file === SESSION_TEST)
+    .filter((file) => !args.includes("--database") || DATABASE_TESTS.some((path) => file.startsWith(path)))
     .filter((file) => words.length === 0 || words.some((word) => file.includes(word)));
 }
 
 function compiledTests() {
   const packages = readdirSync(join(ROOT, "packages")).map((name) => `packages/${name}/dist/test`);
-  return [...packages, "test/dist", "bench/dist/test"]
+  return [...packages, "test/dist", "bench/dist/test", "faults/dist/test"]
     .filter((folder) => existsSync(join(ROOT, folder)))
     .flatMap((folder) =>
       readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(folder, name)),

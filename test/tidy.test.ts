@@ -36,6 +36,7 @@ const testFiles = [
   ...readdirSync(join(ROOT, "packages")).map((name) => `packages/${name}/test`),
   "test",
   "bench/test",
+  "faults/test",
 ].flatMap((folder) => filesUnder(folder, ".test.ts"));
 
 interface Import {
@@ -80,7 +81,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };
-const FOR_ANYBODY = ["config.ts", "telemetry.ts", "tracing.ts"];
+const FOR_ANYBODY = ["config.ts", "crash-point.ts", "telemetry.ts", "tracing.ts"];
 
 function importsUpwards(files: readonly SourceFile[]): string[] {
   const complaints: string[] = [];

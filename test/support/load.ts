@@ -7,7 +7,11 @@
  * leases run out.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { check, type FinalState, type HistoryEvent, type Place, type Violation } from "./checker.ts";
+import { parseMessageId } from "@queen/protocol";
+import { check } from "../checker/check.ts";
+import { readFinalState } from "../checker/final-state.ts";
+import { type Delivery, type HistoryEvent, nowMs, type Place } from "../checker/history.ts";
+import type { Violation } from "../checker/rules.ts";
 import type { TestDatabase } from "./database.ts";
 import { type HttpAnswer, HttpClient, type PoppedMessage } from "./http.ts";
 import { until } from "./moments.ts";
@@ -125,7 +129,9 @@ export class Load {
       await Promise.allSettled([...this.#work, ...this.#pushing]);
       for (const client of this.#clients) client.close();
     }
-    return check(this.history, await readState(database, queue, groups));
+    const readers = groups.map((group) => ({ queue, group }));
+    const state = await readFinalState((text, values) => database.query(text, values), readers);
+    return [...check(this.history, state).violations];
   }
 
   #client(index: number): MovingClient {
@@ -179,6 +185,7 @@ export class Load {
       const items = Array.from(
         { length: itemsPerPush },
         (_, item): Place => ({
+          queue,
           partition: `p${Math.floor(random() * partitions)}`,
           value: `${producer}:${push * itemsPerPush + item}`,
         }),
@@ -198,11 +205,11 @@ export class Load {
         })),
       };
       const answer = await this.#send(client, "POST", "/api/v1/push", body, () => {
-        this.history.push({ type: "push-sent", atMs: performance.now(), items });
+        this.history.push({ type: "push-sent", atMs: nowMs(), broker: "any", keyed: true, items });
       });
       if (!answer) return;
       const outcome = answer.status === 201 ? "stored" : "refused";
-      this.history.push({ type: "push-answered", atMs: performance.now(), items, outcome });
+      this.history.push({ type: "push-answered", atMs: nowMs(), broker: "any", items, outcome });
       if (outcome === "stored") this.#stored += items.length;
     }
   }
@@ -222,19 +229,19 @@ export class Load {
       let sentAtMs = 0;
       const path = `/api/v1/pop/queue/${queue}?${query}`;
       const answer = await this.#send(client, "GET", path, undefined, () => {
-        sentAtMs = performance.now();
+        sentAtMs = nowMs();
       });
       if (answer?.status !== 200) continue;
       const messages = answer.json.messages as PoppedMessage[];
       const lease = answer.json.leaseId as string;
       this.history.push({
         type: "popped",
-        atMs: performance.now(),
+        atMs: nowMs(),
         sentAtMs,
         group,
         lease,
         leaseMs: leaseSeconds * 1000,
-        messages: messages.map(placeOf),
+        messages: messages.map((message) => placeOf(queue, message)),
       });
       if (chaos) await this.#ackInParts(client, group, lease, messages, random);
       else await this.#ack(client, group, lease, messages, "completed");
@@ -277,11 +284,11 @@ export class Load {
         error: "on purpose",
       })),
     };
-    const places = messages.map(placeOf);
+    const places = messages.map((message) => placeOf(this.#options.queue, message));
     const answer = await this.#send(client, "POST", "/api/v1/ack/batch", body, () => {
       this.history.push({
         type: "ack-sent",
-        atMs: performance.now(),
+        atMs: nowMs(),
         group,
         lease,
         status,
@@ -294,35 +301,13 @@ export class Load {
     );
     if (done.length === 0) return;
     this.#acked += done.length;
-    this.history.push({ type: "acked", atMs: performance.now(), group, lease, status, messages: done });
+    this.history.push({ type: "acked", atMs: nowMs(), group, lease, status, messages: done });
   }
 }
 
-const placeOf = (message: PoppedMessage): Place => ({
+const placeOf = (queue: string, message: PoppedMessage): Delivery => ({
+  queue,
   partition: message.partition,
   value: message.data as string,
+  offset: parseMessageId(message.id)!.offset,
 });
-
-export async function readState(
-  database: Pick<TestDatabase, "query">,
-  queue: string,
-  groups: readonly string[],
-): Promise<FinalState> {
-  const log = await database.query(
-    `select p.name as partition, m.message_offset as "offset", m.transaction_id as value
-       from queen.messages m join queen.partitions p on p.id = m.partition_id
-       join queen.queues q on q.id = p.queue_id
-      where q.name = $1 order by p.id, m.message_offset`,
-    [queue],
-  );
-  const deadLetters = await database.query(
-    `select d.partition_name as partition, d.transaction_id as value, d.consumer_group as "group"
-       from queen.dead_letters d join queen.queues q on q.id = d.queue_id where q.name = $1`,
-    [queue],
-  );
-  return {
-    groups,
-    log: log.map(({ partition, offset, value }) => ({ partition, offset: Number(offset), value })),
-    deadLetters: deadLetters.map(({ partition, value, group }) => ({ partition, value, group })),
-  };
-}

@@ -3,96 +3,102 @@
  * which needs no statistics of the server and no waiting for them, and it can lose an answer: the server has
  * done its work and the broker does not hear of it.
  */
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 
-export interface PostgresProxy {
-  /** The URL of a database, through the proxy. */
-  urlOf(databaseUrl: string): string;
+export interface PostgresProxy extends TcpProxy {
   /** Statements sent since the start, by the names they are prepared under; simple queries under "". */
   readonly counts: ReadonlyMap<string, number>;
   total(): number;
   /** The next `times` calls of this statement are carried out, and their connections end unanswered. */
   loseAnswers(statement: string, times: number): void;
-  /** Answers lost so far. */
+  /** Every so many calls, whatever they are, the connection is reset while the call is under way; 0: none. */
+  resetEvery(calls: number): void;
+  /** Answers lost so far, and connections reset in a call. */
   readonly lost: number;
-  close(): Promise<void>;
+  readonly resets: number;
 }
 
 const EXECUTE = "E".charCodeAt(0);
 const BIND = "B".charCodeAt(0);
 const QUERY = "Q".charCodeAt(0);
 
-export async function startProxy(databaseUrl: string): Promise<PostgresProxy> {
+export async function startProxy(databaseUrl: string, random?: () => number): Promise<PostgresProxy> {
   const { hostname, port } = new URL(databaseUrl);
   const counts = new Map<string, number>();
   const toLose = new Map<string, number>();
-  const sockets = new Set<Socket>();
+  let calls = 0;
+  let resetEvery = 0;
   let lost = 0;
+  let resets = 0;
 
-  const server = createServer({ noDelay: true }, (client) => {
-    const upstream = connect({ host: hostname, port: Number(port || 5432), noDelay: true });
-    let bound = "";
-    let losing = false;
-    const end = (): void => {
-      client.destroy();
-      upstream.destroy();
-    };
-    const framer = new FrontendFramer((type, body) => {
-      if (type === BIND) {
-        const portalEnd = body.indexOf(0);
-        bound = body.toString("utf8", portalEnd + 1, body.indexOf(0, portalEnd + 1));
-      }
-      if (type !== EXECUTE && type !== QUERY) return;
-      const name = type === QUERY ? "" : bound;
-      counts.set(name, (counts.get(name) ?? 0) + 1);
-      const left = toLose.get(name) ?? 0;
-      if (left > 0) {
-        toLose.set(name, left - 1);
-        losing = true;
-      }
-    });
-    client.on("data", (chunk) => {
-      framer.receive(chunk);
-      upstream.write(chunk);
-    });
-    upstream.on("data", (chunk) => {
-      if (!losing) {
-        client.write(chunk);
-        return;
-      }
-      lost++;
-      end();
-    });
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("error", end);
-      socket.on("close", () => {
-        sockets.delete(socket);
-        end();
+  const proxy = await startTcpProxy(
+    { host: hostname, port: Number(port || 5432) },
+    () => {
+      let bound = "";
+      let losing = false;
+      let resetting = false;
+      const framer = new FrontendFramer((type, body) => {
+        if (type === BIND) {
+          const portalEnd = body.indexOf(0);
+          bound = body.toString("utf8", portalEnd + 1, body.indexOf(0, portalEnd + 1));
+        }
+        if (type !== EXECUTE && type !== QUERY) return;
+        const name = type === QUERY ? "" : bound;
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+        const left = toLose.get(name) ?? 0;
+        if (left > 0) {
+          toLose.set(name, left - 1);
+          losing = true;
+        }
+        calls++;
+        if (resetEvery > 0 && calls % resetEvery === 0) resetting = true;
       });
-    }
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const own = (server.address() as AddressInfo).port;
+      return {
+        seen: (direction, bytes, connection) => {
+          if (direction === "to server") {
+            framer.receive(bytes);
+            if (!resetting) return false;
+            resetting = false;
+            resets++;
+            // The server has the call, or not: the bytes are on their way when the reset comes.
+            setImmediate(() => connection.reset());
+            return false;
+          }
+          if (!losing) return false;
+          lost++;
+          connection.end();
+          return true;
+        },
+      };
+    },
+    random,
+  );
 
   return {
-    urlOf: (url) => {
-      const through = new URL(url);
-      through.hostname = "127.0.0.1";
-      through.port = String(own);
-      return through.href;
+    port: proxy.port,
+    urlOf: proxy.urlOf,
+    set: proxy.set,
+    cut: proxy.cut,
+    close: proxy.close,
+    get accepted() {
+      return proxy.accepted;
+    },
+    get open() {
+      return proxy.open;
     },
     counts,
     total: () => [...counts.values()].reduce((sum, count) => sum + count, 0),
     loseAnswers: (statement, times) => {
       toLose.set(statement, times);
     },
+    resetEvery: (every) => {
+      resetEvery = every;
+    },
     get lost() {
       return lost;
     },
-    close: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+    get resets() {
+      return resets;
     },
   };
 }

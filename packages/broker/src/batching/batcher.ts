@@ -9,6 +9,7 @@
  *                                      └ connection lost: the same again, where that is safe
  */
 import { BrokerError } from "@queen/protocol";
+import { crashPoint } from "../crash-point.ts";
 import { classify, isDeterministic, isRetryable } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import type { Slots } from "../postgres/slots.ts";
@@ -160,7 +161,11 @@ export class Batcher<Operation, Result> {
       const operations = batch.map((entry) => entry.operation);
       const endCall = this.#traceCall(operations);
       try {
-        const results = await this.#kind.run(session, operations);
+        crashPoint(`${this.#kind.name}-unsent`);
+        const running = this.#kind.run(session, operations);
+        crashPoint(`${this.#kind.name}-sent`);
+        const results = await running;
+        crashPoint(`${this.#kind.name}-done`);
         endCall?.();
         for (let index = 0; index < batch.length; index++) batch[index]!.resolve(results[index]!);
         return;

@@ -12,6 +12,7 @@ import type { Guard } from "../access/guard.ts";
 import type { Identity } from "../access/identity.ts";
 import type { RateLimiter } from "../access/rate-limiter.ts";
 import type { Tally } from "../access/tally.ts";
+import { crash, isCrashPoint } from "../crash-point.ts";
 import { bodyText } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
 import { AccessLog, Exchange } from "./access-log.ts";
@@ -342,7 +343,8 @@ export class HttpServer {
     if (answer.headers) for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value);
     if (this.#stopping) headers.push("Connection", "close");
     response.writeHead(answer.status, headers);
-    response.end(body, answer.isText ? "utf8" : "latin1");
+    if (isCrashPoint("answer-half")) response.write(body.slice(0, body.length / 2), crash);
+    else response.end(body, answer.isText ? "utf8" : "latin1");
     return bytes;
   }
 
