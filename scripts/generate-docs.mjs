@@ -23,6 +23,8 @@ const WHAT_TO_DO = {
   OVERLOADED: "Wait as long as `Retry-After` says and try again; if it stays, send less or add capacity.",
   DATABASE_UNAVAILABLE:
     "Wait as long as `Retry-After` says and try again; a push with transaction ids is safe to repeat.",
+  SPOOL_UNAVAILABLE:
+    "Wait as long as `Retry-After` says and try again; an operator makes room or mends the disk of the spool.",
   SHUTTING_DOWN: "Try again at once on another broker, or on this one when it is back.",
   INTERNAL: "Report it with the broker's log lines of that moment; it is a fault of the broker.",
 };

@@ -61,13 +61,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   pushing: ["lanes", "batching", "operations", "postgres"],
   popping: ["lanes", "batching", "operations", "postgres"],
   settling: ["lanes", "batching", "operations", "postgres"],
+  spooling: ["pushing", "lanes", "operations", "postgres"],
   transacting: ["pushing", "settling", "lanes", "batching", "operations", "postgres"],
   control: ["lanes", "operations", "postgres"],
   cluster: ["postgres"],
-  http: ["pushing", "popping", "settling", "transacting", "control", "lanes", "operations"],
+  http: ["pushing", "popping", "settling", "spooling", "transacting", "control", "lanes", "operations"],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };
-const FOR_ANYBODY = ["config.ts", "telemetry.ts"];
+const FOR_ANYBODY = ["config.ts", "crash-point.ts", "telemetry.ts"];
 
 function importsUpwards(files: readonly SourceFile[]): string[] {
   const complaints: string[] = [];

@@ -7,6 +7,7 @@ import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
+import type { PrimaryLine } from "./cluster/supervisor.ts";
 import type { Config } from "./config.ts";
 import { ConsumerGroups } from "./control/consumer-groups.ts";
 import { DeadLetters } from "./control/dead-letters.ts";
@@ -19,6 +20,7 @@ import { DeadLetterRoutes } from "./http/dead-letters.ts";
 import { MessageRoutes } from "./http/messages.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
+import { SpoolRoutes } from "./http/spool.ts";
 import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
@@ -29,6 +31,7 @@ import { Popper } from "./popping/popper.ts";
 import { takeKind } from "./popping/take-kind.ts";
 import { Watermarks } from "./popping/watermarks.ts";
 import type { DatabaseSettings } from "./postgres/database-settings.ts";
+import { DatabaseWatch } from "./postgres/database-watch.ts";
 import { classify, isDeterministic, isRolledBack } from "./postgres/errors.ts";
 import { Session, type SessionOptions } from "./postgres/session.ts";
 import { Slots } from "./postgres/slots.ts";
@@ -39,6 +42,10 @@ import { Delivered, DeliveredLeases } from "./settling/delivered.ts";
 import { Renewer, renewKind } from "./settling/renewer.ts";
 import { settleKind } from "./settling/settle-kind.ts";
 import { Settler } from "./settling/settler.ts";
+import type { ToWorker } from "./spooling/conversation.ts";
+import { Drainer } from "./spooling/drainer.ts";
+import { PLAIN_SEAL } from "./spooling/record-seal.ts";
+import { Spool } from "./spooling/spool.ts";
 import type { Log } from "./telemetry.ts";
 import { Transactor, transactKind } from "./transacting/transactor.ts";
 
@@ -48,6 +55,9 @@ export interface BrokerOptions {
   readonly log: Log;
   readonly workerIndex: number;
   readonly version: string;
+  readonly line: PrimaryLine;
+  /** Undefined: this broker has no spool. */
+  readonly spoolFolder: string | undefined;
 }
 
 export interface Broker {
@@ -78,7 +88,7 @@ function slotsPerKind(config: Config): Record<Kind, number> {
 }
 
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
-  const { config, database, log, workerIndex, version } = options;
+  const { config, database, log, workerIndex, version, line, spoolFolder } = options;
   const now = (): number => performance.now();
   const startedAtMs = now();
 
@@ -91,16 +101,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     idleInTransactionTimeoutMs: config.idleInTransactionTimeoutMs,
   });
   const connect = (purpose: string): Promise<Session> => Session.connect(database, sessionOptions(purpose));
-  const slotsFor = (purpose: string, count: number): Slots =>
+  const slotsFor = (purpose: string, count: number, patienceMs = DATABASE_PATIENCE_MS): Slots =>
     new Slots({
       count,
       connect: () => connect(purpose),
-      patienceMs: DATABASE_PATIENCE_MS,
+      patienceMs,
       log: (message) => log.warn({ message, purpose }, "database.connection"),
     });
   const counts = slotsPerKind(config);
   const slots = {
-    push: slotsFor("push", counts.push),
+    push: slotsFor("push", counts.push, config.spoolAfterMs),
     pop: slotsFor("pop", counts.pop),
     ack: slotsFor("ack", counts.ack),
     transaction: slotsFor("transaction", counts.transaction),
@@ -109,6 +119,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     "secondary",
     Math.max(1, Math.floor(config.secondaryConnectionCount / config.workerCount)),
   );
+  const pools = [...Object.values(slots), secondary];
+  const watch = new DatabaseWatch({ pools, connect: () => connect("watch"), now, log });
   const use = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -232,7 +244,19 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     now,
     patienceMs: LANE_PATIENCE_MS,
     busyPauseMs: config.busyPartitionRetryMs,
+    stallMs: config.spoolAfterMs,
   });
+  const seal = PLAIN_SEAL;
+  const spool = new Spool({
+    line: spoolFolder === undefined ? undefined : line,
+    seal,
+    pusher,
+    drainer: new Drainer({ directory, pusher, seal, use, now, clock: Date.now }),
+    probe: () => slots.push.use((session) => session.run(statements.ping, [])),
+    log,
+  });
+  line.onMessage((message) => spool.received(message as ToWorker));
+  line.onEnd(() => spool.stop());
   const settler = new Settler({
     directory,
     leases,
@@ -307,6 +331,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   } as const;
   const dataPlane = new DataPlane({
     pusher,
+    spool,
     popper,
     settler,
     renewer,
@@ -338,14 +363,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   let isDatabaseReady = false;
   const admin = new Admin({
     queues,
-    isReady: () => isDatabaseReady,
+    isReady: () => isDatabaseReady && !spool.isAway,
     metrics: () => metrics(),
     workerIndex,
     version,
   });
 
   const metrics = (): Record<string, unknown> => {
-    const all = [...Object.values(slots), secondary];
     const operations = Object.fromEntries(
       Object.entries(batchers).map(([kind, each]) => [kind, each.figures]),
     );
@@ -364,8 +388,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         acked: settles.statistics.items,
       },
       database: {
-        poolSize: all.reduce((total, each) => total + each.total, 0),
-        idleConnections: all.reduce((total, each) => total + each.free, 0),
+        poolSize: pools.reduce((total, each) => total + each.total, 0),
+        idleConnections: pools.reduce((total, each) => total + each.free, 0),
         waitingRequests: sum((each) => each.pending),
       },
       memory,
@@ -379,6 +403,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         operations,
       },
       pops: { live: popper.liveCount, parked: popper.parkedCount, states: popper.times.figures() },
+      spool: { engaged: spool.isEngaged, databaseAway: spool.isAway, buffered: spool.buffered },
       bus: { state: bus.state, peers: bus.peerCount },
       caches: {
         queues: directory.queueCount,
@@ -399,6 +424,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
         letters: new DeadLetterRoutes(letters, readTimestamp),
         messages: new MessageRoutes(messages, readTimestamp),
+        spool: new SpoolRoutes(spool, seal, spoolFolder ?? null),
       },
       {
         popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
@@ -409,6 +435,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     classify,
     log,
   });
+  await spool.join();
   const port = await server.listen(config.port, config.host);
 
   return {
@@ -416,7 +443,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     databaseReady: () => {
       if (isDatabaseReady) return;
       isDatabaseReady = true;
-      for (const each of [...Object.values(slots), secondary]) each.start();
+      for (const pool of pools) pool.start();
+      spool.databaseReady();
+      watch.start();
       hints.start();
       if (config.busEnabled) bus.start();
     },
@@ -427,8 +456,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       await served;
       await popped;
       while (givingBack.size > 0) await Promise.all(givingBack);
+      spool.stop();
+      watch.stop();
       await bus.stop();
-      await Promise.all([...Object.values(slots), secondary].map((each) => each.stop()));
+      await Promise.all(pools.map((pool) => pool.stop()));
     },
   };
 }

@@ -62,7 +62,7 @@ interface SecretRow extends Described {
 }
 
 interface DescribedOnlyRow extends Described {
-  readonly readBy: "database-settings.ts";
+  readonly readBy: "database-settings.ts" | "crash-point.ts";
   readonly kind: "boolean" | "text" | "one-of" | "secret";
   readonly choices?: readonly string[];
   readonly default: { readonly unset: string };
@@ -71,7 +71,16 @@ interface DescribedOnlyRow extends Described {
 type FieldRow = IntegerRow | BooleanRow | TextRow | OneOfRow | SecretRow;
 type Row = FieldRow | DescribedOnlyRow;
 
-const GROUPS = ["Listening", "Process", "Database", "Connections", "Batching", "Popping", "Memory"] as const;
+const GROUPS = [
+  "Listening",
+  "Process",
+  "Database",
+  "Connections",
+  "Batching",
+  "Popping",
+  "Memory",
+  "Spool",
+] as const;
 type Group = (typeof GROUPS)[number];
 
 // PostgreSQL accepts 100 connections unless told otherwise: two brokers and a few tools fit.
@@ -221,6 +230,22 @@ const VARIABLES = [
   { name: "QUEEN_DEDUP_MEMORY_MB", field: "dedupMemoryMb", group: "Memory", kind: "integer",
     default: 128, min: 1, max: 65_536,
     meaning: "Transaction ids that each worker remembers to recognize duplicates, in MiB." },
+
+  { name: "QUEEN_SPOOL_DIR", field: "spoolDir", group: "Spool", kind: "text",
+    default: { unset: "unset: FILE_BUFFER_DIR, or the data folder with `-spool/<port>` behind its name" },
+    meaning: "Folder of the messages that were pushed while PostgreSQL was away; each broker needs its own." },
+  { name: "FILE_BUFFER_DIR", field: "fileBufferDir", group: "Spool", kind: "text",
+    default: { unset: "unset" },
+    meaning: "The same, where QUEEN_SPOOL_DIR is unset." },
+  { name: "QUEEN_SPOOL_MAX_BYTES", field: "spoolBytesMax", group: "Spool", kind: "integer",
+    default: 1024 ** 3, min: 0, max: 1024 ** 5,
+    meaning: "Bytes that may wait on the disk; a push beyond them is answered 503. 0: no spool." },
+  { name: "QUEEN_SPOOL_AFTER_MS", field: "spoolAfterMs", group: "Spool", kind: "integer",
+    default: 2000, min: 50, max: 600_000,
+    meaning: "A push goes to the disk when PostgreSQL has taken none for so many milliseconds." },
+  { name: "QUEEN_CRASH_AT", readBy: "crash-point.ts", group: "Spool", kind: "text",
+    default: { unset: "unset" },
+    meaning: "For tests: the broker kills itself at this point; see crash-point.ts." },
 ] as const satisfies readonly Row[];
 
 type TableRow = (typeof VARIABLES)[number];
@@ -316,8 +341,8 @@ const WITHOUT_EFFECT: readonly { readonly names: readonly string[]; readonly rea
     reason: "this version keeps no history of metrics",
   },
   {
-    names: ["FILE_BUFFER_*"],
-    reason: "this version has no buffer on disk; a push while PostgreSQL is away is answered 503",
+    names: ["FILE_BUFFER_FLUSH_MS", "FILE_BUFFER_MAX_BATCH", "FILE_BUFFER_EVENTS_PER_FILE"],
+    reason: "the spool writes at once and drains in batches of its own; see QUEEN_SPOOL_MAX_BYTES",
   },
   {
     names: ["QUEEN_CACHE_*"],

@@ -19,10 +19,11 @@ import cluster from "node:cluster";
 import { readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { availableParallelism } from "node:os";
+import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startBroker } from "./broker.ts";
-import { ListenError, runWorker, Supervisor } from "./cluster/supervisor.ts";
+import { ListenError, runWorker, type ServiceListener, Supervisor } from "./cluster/supervisor.ts";
 import {
   type Config,
   ConfigError,
@@ -34,14 +35,18 @@ import {
   readConfig,
 } from "./config.ts";
 import { type DatabaseSettings, describe, readDatabaseSettings } from "./postgres/database-settings.ts";
+import { FolderInUseError } from "./postgres/embedded-owner.ts";
 import { defaultDataDir, type EmbeddedServer, startEmbeddedServer } from "./postgres/embedded-server.ts";
 import { DatabaseRefusedError, prepareDatabase } from "./postgres/prepare-database.ts";
+import type { ToKeeper } from "./spooling/conversation.ts";
+import { Keeper } from "./spooling/keeper.ts";
 import { createLog, type Log } from "./telemetry.ts";
 
 interface WorkerOrders {
   readonly config: Config;
   readonly database: DatabaseSettings;
   readonly version: string;
+  readonly spoolFolder: string | undefined;
 }
 
 // What a worker may take beyond the time for requests in flight: to give leases back and close connections.
@@ -133,10 +138,12 @@ async function serve(
   version: string,
   log: Log,
 ): Promise<number> {
+  const keeper = await openSpool(config, log);
   const supervisor = new Supervisor<WorkerOrders>({
     script: fileURLToPath(import.meta.url),
     workerCount: config.workerCount,
     stopMsMax: config.shutdownTimeoutMs + STOP_EXTRA_MS,
+    listener: listenerOf(keeper),
     log,
   });
   const embedded =
@@ -155,14 +162,15 @@ async function serve(
     const startedMs = performance.now();
     supervisor.start();
     const database = given ?? (await untilAborted(embedded!.start(), end.signal));
-    supervisor.give({ config, database, version });
+    supervisor.give({ config, database, version, spoolFolder: keeper?.folder });
     const connectTimeoutMs = config.connectTimeoutMs;
     const prepared = prepareDatabase({ database, connectTimeoutMs, log, signal: end.signal });
     prepared.then(() => supervisor.databaseReady()).catch(() => {}); // awaited below
     const [port] = await untilAborted(Promise.all([supervisor.ready, prepared]), end.signal);
     const readyMs = Math.round(performance.now() - startedMs);
     log.info({ port, workers: config.workerCount, version, readyMs }, "broker.ready");
-    print(banner(version, baseUrl(config.host, port), embedded?.dataDir ?? describe(database)));
+    const data = embedded?.dataDir ?? describe(database);
+    print(banner(version, baseUrl(config.host, port), data, keeper?.folder));
     await untilAborted(new Promise<never>(() => {}), end.signal);
   } catch (error) {
     if (!end.signal.aborted) {
@@ -173,6 +181,7 @@ async function serve(
   }
 
   await supervisor.stop();
+  await keeper?.close();
   try {
     await embedded?.stop();
   } catch (error) {
@@ -181,6 +190,36 @@ async function serve(
   }
   log.info({ exitCode }, "broker.stopped");
   return exitCode;
+}
+
+/**
+ * The spool, where it can be had. A folder that somebody else uses is a mistake to correct; a folder that cannot be
+ * used is no reason to refuse service while PostgreSQL is there.
+ */
+async function openSpool(config: Config, log: Log): Promise<Keeper | undefined> {
+  const { spoolDir, fileBufferDir, dataDir, spoolBytesMax: bytesMax, port } = config;
+  if (bytesMax === 0) return undefined;
+  const beside = `${resolve(dataDir ?? defaultDataDir())}-spool`;
+  const folder = resolve(spoolDir ?? fileBufferDir ?? join(beside, String(port)));
+  try {
+    const keeper = await Keeper.open({ folder, bytesMax, log });
+    const { pending, rejected, damaged } = keeper.figures;
+    log.info({ folder, pending, rejected, damaged }, "spool.open");
+    return keeper;
+  } catch (error) {
+    if (error instanceof FolderInUseError) throw new ConfigError([error.message]);
+    const message =
+      "pushes are refused while PostgreSQL is away: set QUEEN_SPOOL_DIR to a folder that can be written";
+    log.warn({ message, folder, error }, "spool.unusable");
+    return undefined;
+  }
+}
+
+function listenerOf(keeper: Keeper | undefined): ServiceListener {
+  return {
+    received: (line, message) => keeper?.received(line, message as ToKeeper),
+    left: (line) => keeper?.left(line),
+  };
 }
 
 function problemOf(error: unknown, { host, port }: Config): string {
@@ -323,12 +362,13 @@ function baseUrl(host: string, port: number): string {
 }
 
 /** The lines work when they are pasted one after the other, in any shell with curl and sed. */
-function banner(version: string, url: string, data: string): string {
+function banner(version: string, url: string, data: string, spool: string | undefined): string {
   const item = '{"items":[{"queue":"demo","partition":"customer-1","payload":{"hello":"world"}}]}';
   const fields = ["transactionId", "partitionId", "leaseId"].map((name) => `("${name}":"[^"]*")`).join(".*");
   return `
 Queen ${version} is ready at ${url}
 Its data is in ${data}
+${spool === undefined ? "It has no spool: pushes are refused while PostgreSQL is away" : `Pushes while PostgreSQL is away wait in ${spool}`}
 
 Push a message, pop it, and acknowledge it:
 
@@ -356,10 +396,11 @@ if (cluster.isPrimary) {
 } else {
   let log = createLog({ level: "info", json: !process.stderr.isTTY });
   runWorker<WorkerOrders>(
-    ({ config, database, version }, workerIndex) => {
+    ({ config, database, version, spoolFolder }, workerIndex, line) => {
       process.title = `queen worker ${workerIndex + 1}`;
       log = brokerLog(config).child({ worker: workerIndex + 1 });
-      return startBroker({ config: Object.freeze(config), database, log, workerIndex, version });
+      const frozen = Object.freeze(config);
+      return startBroker({ config: frozen, database, log, workerIndex, version, line, spoolFolder });
     },
     () => log,
   );

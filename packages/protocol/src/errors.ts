@@ -9,6 +9,7 @@ export const ERRORS = {
   BODY_TOO_LARGE: { status: 413, retryable: false },
   OVERLOADED: { status: 503, retryable: true },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true },
+  SPOOL_UNAVAILABLE: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },
   INTERNAL: { status: 500, retryable: false },
 } as const satisfies Record<string, { status: number; retryable: boolean }>;

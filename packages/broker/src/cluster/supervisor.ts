@@ -28,6 +28,7 @@ type ToWorker<Orders> =
       readonly stopMsMax: number;
     }
   | { readonly queen: "database-ready" }
+  | { readonly queen: "service"; readonly message: unknown }
   | { readonly queen: "stop" };
 
 type ToSupervisor =
@@ -35,7 +36,27 @@ type ToSupervisor =
   | { readonly queen: "listening"; readonly port: number }
   | { readonly queen: "ready" }
   | { readonly queen: "stopping" }
+  | { readonly queen: "service"; readonly message: unknown }
   | { readonly queen: "failed"; readonly message: string; readonly code: string | undefined };
+
+/** The way to the service of one worker. */
+export interface WorkerLine {
+  send(message: unknown): void;
+}
+
+/** The way from a worker's service to the primary process. */
+export interface PrimaryLine {
+  send(message: unknown): void;
+  onMessage(listener: (message: unknown) => void): void;
+  /** The primary process is gone; the worker is about to stop. */
+  onEnd(listener: () => void): void;
+}
+
+/** Hears what the services of workers say to the primary process. */
+export interface ServiceListener {
+  received(line: WorkerLine, message: unknown): void;
+  left(line: WorkerLine): void;
+}
 
 export interface SupervisorOptions {
   /** The file that a worker process runs. */
@@ -43,6 +64,7 @@ export interface SupervisorOptions {
   readonly workerCount: number;
   /** How long a worker may take to stop before it is killed. */
   readonly stopMsMax: number;
+  readonly listener: ServiceListener;
   readonly log: Log;
 }
 
@@ -59,6 +81,7 @@ export class ListenError extends Error {
 
 interface WorkerRecord {
   readonly workerIndex: number;
+  readonly line: WorkerLine;
   state: "forked" | "waiting" | "starting" | "serving" | "stopping";
   servingSinceMs: number;
 }
@@ -109,7 +132,8 @@ export class Supervisor<Orders> {
     // One worker accepts for itself. Several get their connections in turn from here, for an even share: the
     // kernel would give most of them to one.
     cluster.schedulingPolicy = this.#options.workerCount === 1 ? cluster.SCHED_NONE : cluster.SCHED_RR;
-    cluster.setupPrimary({ exec: this.#options.script, args: [], execArgv });
+    // Messages of the services hold bytes.
+    cluster.setupPrimary({ exec: this.#options.script, args: [], execArgv, serialization: "advanced" });
     for (let index = 0; index < this.#options.workerCount; index += 1) this.#fork(index);
   }
 
@@ -155,7 +179,8 @@ export class Supervisor<Orders> {
 
   #fork(workerIndex: number): void {
     const worker = cluster.fork();
-    const record: WorkerRecord = { workerIndex, state: "forked", servingSinceMs: 0 };
+    const line = { send: (message: unknown) => this.#send(worker, { queen: "service", message }) };
+    const record: WorkerRecord = { workerIndex, line, state: "forked", servingSinceMs: 0 };
     this.#workers.set(worker, record);
     worker.on("message", (message: ToSupervisor) => this.#receive(worker, record, message));
     worker.on("error", (error) => {
@@ -188,6 +213,9 @@ export class Supervisor<Orders> {
         record.state = "stopping";
         if (this.#stopping === undefined) this.#fork(record.workerIndex);
         return;
+      case "service":
+        this.#options.listener.received(record.line, message.message);
+        return;
       case "failed":
         if (this.#port === undefined && message.code !== undefined && LISTEN_CODES.has(message.code)) {
           this.#rejectReady(new ListenError(message.code, message.message));
@@ -207,8 +235,9 @@ export class Supervisor<Orders> {
     if (this.#isDatabaseReady) this.#send(worker, { queen: "database-ready" });
   }
 
-  #ended(worker: Worker, { workerIndex, state, servingSinceMs }: WorkerRecord, how: string): void {
+  #ended(worker: Worker, { workerIndex, line, state, servingSinceMs }: WorkerRecord, how: string): void {
     this.#workers.delete(worker);
+    this.#options.listener.left(line);
     if (this.#stopping !== undefined) {
       if (this.#workers.size === 0) this.#noWorkerIsLeft();
       return;
@@ -241,17 +270,28 @@ export class Supervisor<Orders> {
  * it is sent to. A worker without its primary stops too.
  */
 export function runWorker<Orders>(
-  serve: (orders: Orders, workerIndex: number) => Promise<WorkerService>,
+  serve: (orders: Orders, workerIndex: number, line: PrimaryLine) => Promise<WorkerService>,
   log: () => Log,
 ): void {
   let service: Promise<WorkerService> | undefined;
   let stopMsMax = 0;
   let isStopping = false;
   let isTerminalGone = false;
+  let heard = (_message: unknown): void => {};
+  let lineEnded = (): void => {};
+  const line: PrimaryLine = {
+    send: (message) => tell({ queen: "service", message }),
+    onMessage: (listener) => {
+      heard = listener;
+    },
+    onEnd: (listener) => {
+      lineEnded = listener;
+    },
+  };
 
   const start = async (message: ToWorker<Orders> & { queen: "start" }): Promise<void> => {
     stopMsMax = message.stopMsMax;
-    service = serve(message.orders, message.workerIndex);
+    service = serve(message.orders, message.workerIndex, line);
     try {
       tell({ queen: "listening", port: (await service).port });
     } catch (error) {
@@ -290,6 +330,7 @@ export function runWorker<Orders>(
         () => {},
       );
     }
+    if (message.queen === "service") heard(message.message);
     if (message.queen === "stop") void stop();
   });
   process.on("SIGINT", () => {});
@@ -304,6 +345,7 @@ export function runWorker<Orders>(
   worker.on("disconnect", () => {
     // Without this, Node.js ends the process here, with requests half answered.
     worker.exitedAfterDisconnect = true;
+    lineEnded();
     void stop();
   });
   process.on("uncaughtException", (error) => {

@@ -14,11 +14,13 @@ import type { Popper } from "../popping/popper.ts";
 import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Renewer } from "../settling/renewer.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
+import type { Spool } from "../spooling/spool.ts";
 import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
 import type { Answer, Request } from "./route.ts";
 
 export interface DataPlaneOptions {
   readonly pusher: Pusher;
+  readonly spool: Spool;
   readonly popper: Popper;
   readonly settler: Settler;
   readonly renewer: Renewer;
@@ -75,12 +77,13 @@ export class DataPlane {
   // ------------------------------------------------------------------------------------------------ push
 
   async push(request: Request): Promise<Answer> {
-    const { pusher, statistics, now, newTransactionId } = this.#options;
+    const { pusher, spool, statistics, now, newTransactionId } = this.#options;
     const startedAtMs = now();
     this.#options.active();
     const items = parsePushBody(request.text(), newTransactionId, null);
     if (items.length === 0) return { status: 201, body: "[]" };
-    const pushed = await pusher.push(items);
+    const pushed = await (spool.isEngaged ? spool.push(items) : pusher.push(items));
+    if (pushed.strandedItems && !pushed.error) await spool.take(pushed);
     statistics.push.answered(items.length, now() - startedAtMs);
     if (pushed.error) throw pushed.error;
     return { status: 201, body: pushAnswer(pushed) };
@@ -302,11 +305,15 @@ export class DataPlane {
   // ----------------------------------------------------------------------------------------- transaction
 
   async transaction(request: Request): Promise<Answer> {
-    const { transactor, statistics, now, newTransactionId } = this.#options;
+    const { transactor, spool, statistics, now, newTransactionId } = this.#options;
     const startedAtMs = now();
     const body = parseTransactionBody(request.text(), newTransactionId, null);
     const transactionId = newTransactionId();
     try {
+      if (spool.isEngaged) {
+        const pushes = body.operations.filter((operation) => operation.type === "push");
+        await spool.refuseHeld(pushes.map((operation) => operation.item));
+      }
       const results = await transactor.run(body);
       return {
         status: 200,
@@ -344,14 +351,20 @@ function requiredJson(request: Request): unknown {
   return body;
 }
 
-function pushAnswer({ items, lanes, offsets, isDuplicate }: PushRequest): string {
+function pushAnswer({ items, lanes, offsets, isDuplicate, strandedItems }: PushRequest): string {
   let body = "[";
   for (let index = 0; index < items.length; index++) {
     const { fragment } = items[index]!;
-    const lane = lanes[index]!;
-    const id = `${lane.messageIdPrefix}${offsetSuffix(offsets[index]!)}`;
     const transactionId = transactionIdJson(fragment);
     const separator = index === 0 ? "" : ",";
+    if (strandedItems?.has(index)) {
+      const queue = encodeString(items[index]!.queue);
+      const partition = encodeString(items[index]!.partition);
+      body += `${separator}{"index":${index},"status":"buffered","queue":${queue},"partition":${partition},"transactionId":${transactionId},"transaction_id":${transactionId},"queueName":${queue}}`;
+      continue;
+    }
+    const lane = lanes[index]!;
+    const id = `${lane.messageIdPrefix}${offsetSuffix(offsets[index]!)}`;
     body += isDuplicate[index]
       ? `${separator}{"index":${index},"status":"duplicate","transaction_id":${transactionId},"message_id":"${id}","queueName":${lane.queue.nameJson}}`
       : `${separator}{"index":${index},"status":"queued","transaction_id":${transactionId},"message_id":"${id}","partition_id":"${lane.partitionId}","trace_id":${traceIdJson(fragment)},"queueName":${lane.queue.nameJson}}`;

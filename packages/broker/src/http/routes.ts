@@ -12,7 +12,9 @@ import { deadLetterRoutes } from "./routes/dead-letters.ts";
 import { documentationRoutes } from "./routes/documentation.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { queueRoutes } from "./routes/queues.ts";
+import { spoolRoutes } from "./routes/spool.ts";
 import { stateRoutes } from "./routes/state.ts";
+import type { SpoolRoutes } from "./spool.ts";
 
 /** Who answers what. */
 export interface Handlers {
@@ -21,6 +23,7 @@ export interface Handlers {
   readonly groups: ConsumerGroupRoutes;
   readonly letters: DeadLetterRoutes;
   readonly messages: MessageRoutes;
+  readonly spool: SpoolRoutes;
 }
 
 export interface RouteOptions {
@@ -37,6 +40,7 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
     ...deadLetterRoutes(handlers.letters),
     ...consumerGroupRoutes(handlers.groups),
     ...stateRoutes(handlers.admin),
+    ...spoolRoutes(handlers.spool),
     ...documentationRoutes(() => {
       documentation ??= new Documentation(all, version);
       return documentation;

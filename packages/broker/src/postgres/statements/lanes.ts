@@ -119,6 +119,19 @@ export const findMessages: Statement<FoundRow> = {
   read: (row) => ({ search: row.int4(0), atOffset: row.int8(1), fragment: row.latin1(2) }),
 };
 
+export interface FoundSpooledRow {
+  readonly record: number;
+  readonly fragment: string;
+}
+
+/** Which of these messages, that come from the spool, the log may have already. */
+export const findSpooled: Statement<FoundSpooledRow> = {
+  name: "queen_find_spooled",
+  text: "select record, fragment from queen.find_spooled($1, $2, $3, $4, $5)",
+  parameters: ["int8[]", "int8[]", "int8[]", "int4[]", "bytea[]"],
+  read: (row) => ({ record: row.int4(0), fragment: row.latin1(1) }),
+};
+
 export interface LeaseRow {
   readonly cursor: number;
   readonly token: number | null;
