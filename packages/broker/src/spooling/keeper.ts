@@ -204,9 +204,9 @@ export class Keeper {
         return this.#store.rejected.list(limit, offset);
       }
       case "retry":
-        return this.#eachRejected(ask as Chosen, (record) => this.#add([{ ...record, doubt: undefined }]));
+        return this.#retry(ask as Chosen);
       case "discard":
-        return this.#eachRejected(ask as Chosen, async () => {});
+        return this.#discard(ask as Chosen);
     }
   }
 
@@ -222,18 +222,22 @@ export class Keeper {
     return null;
   }
 
-  async #eachRejected(
-    chosen: Chosen,
-    first: (record: SpoolRecord) => Promise<unknown>,
-  ): Promise<Asks["retry"]["answer"]> {
+  async #retry(chosen: Chosen): Promise<Asks["retry"]["answer"]> {
     const { rejected } = this.#store;
     let done = 0;
-    for (const id of "ids" in chosen ? chosen.ids : rejected.ids) {
+    for (const id of idsOf(chosen, rejected.ids)) {
       const found = await rejected.read(id);
       if (!found) continue;
-      await first(found.record);
+      await this.#add([{ ...found.record, doubt: undefined }]);
       if (await rejected.discard(id)) done++;
     }
+    return { done, remaining: rejected.count };
+  }
+
+  async #discard(chosen: Chosen): Promise<Asks["discard"]["answer"]> {
+    const { rejected } = this.#store;
+    let done = 0;
+    for (const id of idsOf(chosen, rejected.ids)) if (await rejected.discard(id)) done++;
     return { done, remaining: rejected.count };
   }
 
@@ -338,6 +342,8 @@ export class Keeper {
     });
   }
 }
+
+const idsOf = (chosen: Chosen, all: readonly string[]): readonly string[] => ("ids" in chosen ? chosen.ids : all);
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 

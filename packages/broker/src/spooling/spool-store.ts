@@ -43,7 +43,8 @@ export class SpoolStore {
   readonly #old: FileFacts[];
   #current: SegmentFile | undefined;
   #waiting: Group[] = [];
-  #writing: Promise<void> | undefined;
+  #isWriting = false;
+  #written: Promise<void> = Promise.resolve();
   #reservedBytes = 0;
   #pending: number;
   #lastNumber: number;
@@ -111,9 +112,7 @@ export class SpoolStore {
     this.#reservedBytes += bytes.length;
     return new Promise((resolve, reject) => {
       this.#waiting.push({ lanes, bytes, resolve, reject });
-      this.#writing ??= this.#write().finally(() => {
-        this.#writing = undefined;
-      });
+      if (!this.#isWriting) this.#written = this.#write();
     });
   }
 
@@ -146,18 +145,19 @@ export class SpoolStore {
 
   /** Everything is finished: the file that grows is closed and goes, too. */
   async removeAll(): Promise<void> {
-    if (this.#pending > 0 || this.#writing) return;
+    if (this.#pending > 0 || this.#isWriting) return;
     const last = this.#lastNumber;
     await this.#retire();
     await this.removeBefore(last + 1);
   }
 
   async close(): Promise<void> {
-    while (this.#writing) await this.#writing;
+    while (this.#isWriting) await this.#written;
     await this.#current?.seal();
   }
 
   async #write(): Promise<void> {
+    this.#isWriting = true;
     while (this.#waiting.length > 0) {
       const groups = this.#nextGroups();
       const bytes = Buffer.concat(groups.map((group) => group.bytes));
@@ -180,6 +180,7 @@ export class SpoolStore {
         }
       }
     }
+    this.#isWriting = false; // in the same turn as the last look at what waits
   }
 
   #nextGroups(): Group[] {
