@@ -24,6 +24,8 @@ export interface LoadOptions {
   readonly consumersPerGroup: number;
   readonly leaseSeconds: number;
   readonly chaos?: boolean;
+  /** A connection per push, so that a producer meets every worker. */
+  readonly freshConnections?: boolean;
   /** Decides about everything that is random here. */
   readonly seed: number;
 }
@@ -32,6 +34,7 @@ export interface LoadOptions {
 interface MovingClient {
   current: HttpClient;
   next(): void;
+  reconnect(): void;
 }
 
 const PAUSE_MS = 20;
@@ -100,6 +103,11 @@ export class Load {
     for (let producer = 0; producer < producers; producer++) this.#pushing.push(this.#produce(producer));
   }
 
+  /** Ends the pushes. */
+  enough(): void {
+    this.#isEnough = true;
+  }
+
   /** Ends the pushes and resolves, when every group has finished every message, with what the checker says. */
   async finish(): Promise<Violation[]> {
     const { database, queue, groups, partitions } = this.#options;
@@ -140,6 +148,9 @@ export class Load {
       current: connect(),
       next: () => {
         at++;
+        client.reconnect();
+      },
+      reconnect: () => {
         client.current.close();
         client.current = connect();
       },
@@ -172,7 +183,7 @@ export class Load {
   }
 
   async #produce(producer: number): Promise<void> {
-    const { queue, partitions, itemsPerPush, seed } = this.#options;
+    const { queue, partitions, itemsPerPush, seed, freshConnections } = this.#options;
     const random = randomFrom(seed + producer);
     const client = this.#client(producer);
     for (let push = 0; !this.#isEnough; push++) {
@@ -197,6 +208,7 @@ export class Load {
           payload: value,
         })),
       };
+      if (freshConnections) client.reconnect();
       const answer = await this.#send(client, "POST", "/api/v1/push", body, () => {
         this.history.push({ type: "push-sent", atMs: performance.now(), items });
       });

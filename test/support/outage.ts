@@ -19,7 +19,7 @@ import type { Row } from "./database.ts";
 
 export interface FragileServer {
   readonly url: string;
-  query(text: string, values?: unknown[]): Promise<Row[]>;
+  query(text: string, values?: unknown[], database?: string): Promise<Row[]>;
   /** SIGKILL, to all of its processes. */
   kill(): Promise<void>;
   /** After `kill`, on the same address. */
@@ -28,6 +28,8 @@ export interface FragileServer {
   freeze(): void;
   /** SIGCONT. */
   thaw(): void;
+  /** However it was left: it runs. */
+  ensure(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -43,6 +45,7 @@ export async function startFragileServer(): Promise<FragileServer> {
       ...(port === undefined ? {} : { port }),
     });
   let server = await start();
+  let isDead = false;
   const { user, password, hosts } = server.settings;
   const { port } = hosts[0]!;
   const url = `postgres://${user}:${encodeURIComponent(password!)}@127.0.0.1:${port}/postgres`;
@@ -57,8 +60,8 @@ export async function startFragileServer(): Promise<FragileServer> {
   };
   return {
     url,
-    async query(text, values) {
-      const client = new pg.Client({ connectionString: url });
+    async query(text, values, database = "postgres") {
+      const client = new pg.Client({ connectionString: url.replace(/postgres$/, database) });
       client.on("error", () => undefined);
       await client.connect();
       try {
@@ -68,15 +71,23 @@ export async function startFragileServer(): Promise<FragileServer> {
       }
     },
     async kill() {
+      isDead = true;
       signal("SIGKILL");
       await server.exited;
       await server.stop();
     },
     async restart() {
       server = await start(port);
+      isDead = false;
     },
     freeze: () => signal("SIGSTOP"),
     thaw: () => signal("SIGCONT"),
+    async ensure() {
+      signal("SIGCONT");
+      if (!isDead) return;
+      server = await start(port);
+      isDead = false;
+    },
     async stop() {
       signal("SIGCONT");
       await server.stop();

@@ -93,7 +93,9 @@ const message = (n: number, partition = "p"): NewRecord => ({
   content: Buffer.from(`m${n}`),
 });
 
-async function withKeeper(work: (keeper: Keeper, a: FakeWorker, b: FakeWorker) => Promise<void>): Promise<void> {
+async function withKeeper(
+  work: (keeper: Keeper, a: FakeWorker, b: FakeWorker) => Promise<void>,
+): Promise<void> {
   const keeper = await Keeper.open({ folder: newFolder(), bytesMax: 1e9, log });
   const workers = [new FakeWorker(keeper), new FakeWorker(keeper)] as const;
   for (const worker of workers) assert.deepEqual(await worker.ask("join"), { isEngaged: false });
@@ -157,7 +159,11 @@ test("during maintenance nothing is drained", () =>
   withKeeper(async (keeper, a, b) => {
     b.say({ spool: "maintenance", isOn: true });
     await a.add(message(0));
-    assert.deepEqual(await a.ask("able"), { isProven: true }, "a worker need not wait for a drain to start serving");
+    assert.deepEqual(
+      await a.ask("able"),
+      { isProven: true },
+      "a worker need not wait for a drain to start serving",
+    );
     await sleep(100);
     assert.equal(a.drains.length, 0);
     b.say({ spool: "maintenance", isOn: false });
@@ -172,7 +178,11 @@ test("a refused record blocks nothing, and is tried again or discarded when an o
     await until("a has a batch", () => a.drains.length > 0);
     const { batch, records } = a.drains.shift()!;
     const reject = { status: "rejected", reason: "no good" } as const;
-    a.say({ spool: "drained", batch, results: records.map((_, n) => (n < 2 ? reject : { status: "stored" })) });
+    a.say({
+      spool: "drained",
+      batch,
+      results: records.map((_, n) => (n < 2 ? reject : { status: "stored" })),
+    });
     await until("all is settled", () => keeper.figures.pending === 0);
     assert.equal(keeper.figures.rejected, 2);
     const [first, second] = await a.ask("rejected", { limit: 10, offset: 0 });

@@ -74,7 +74,10 @@ test("what was added is there after a restart, in order, and gone when it is dra
   // Nothing is closed: the broker was killed.
   const again = await openStore(folder);
   assert.equal(again.pending, 4);
-  assert.deepEqual([again.holds("q", "p"), again.holds("q", "other"), again.holds("p", "q")], [true, true, false]);
+  assert.deepEqual(
+    [again.holds("q", "p"), again.holds("q", "other"), again.holds("p", "q")],
+    [true, true, false],
+  );
   assert.deepEqual(await drained(again, folder), texts(0, 1, 2, 3));
   assert.deepEqual([again.pending, again.bytes, again.holds("q", "p")], [0, 0, false]);
   assert.deepEqual(only("spool-", folder), []);
@@ -87,7 +90,11 @@ test("a restart goes on where the drain was, and never writes to an old file", a
   const progress = await readProgress(folder);
   const drain = new Drain({ store, folder, progress, now: () => performance.now(), clock: Date.now, log });
   const batch = await drain.nextBatch(3);
-  await drain.settle(batch, [{ status: "stored" }, { status: "stored" }, { status: "later", reason: "held" }]);
+  await drain.settle(batch, [
+    { status: "stored" },
+    { status: "stored" },
+    { status: "later", reason: "held" },
+  ]);
   const [file] = only("spool-", folder);
   const before = readFileSync(join(folder, file!));
 
@@ -179,7 +186,11 @@ test("a full spool refuses, keeps what it has, and takes more when there is room
 });
 
 /** Files whose writes or syncs fail as `faults` says. */
-function faultyFiles(faults: { write?: string | undefined; sync?: string | undefined; syncs: number }): typeof open {
+function faultyFiles(faults: {
+  write?: string | undefined;
+  sync?: string | undefined;
+  syncs: number;
+}): typeof open {
   const fail = (code: string): Promise<never> => Promise.reject(Object.assign(new Error(code), { code }));
   return (async (path: string, flags: string, mode: number) => {
     const handle = await open(path, flags, mode);

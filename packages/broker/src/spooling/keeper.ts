@@ -343,7 +343,8 @@ export class Keeper {
   }
 }
 
-const idsOf = (chosen: Chosen, all: readonly string[]): readonly string[] => ("ids" in chosen ? chosen.ids : all);
+const idsOf = (chosen: Chosen, all: readonly string[]): readonly string[] =>
+  "ids" in chosen ? chosen.ids : all;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 

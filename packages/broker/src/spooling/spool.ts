@@ -128,13 +128,17 @@ export class Spool {
     if (!this.isEnabled) throw strandedBy!;
     if (strandedBy) this.#goAway(strandedBy);
     const indexes = [...strandedItems!.keys()].sort((a, b) => a - b);
-    await this.#ask(
-      "add",
-      indexes.map((index) => {
-        const { queue, partition, fragment } = items[index]!;
-        return { queue, partition, doubt: strandedItems!.get(index), content: seal.seal(fragment) };
-      }),
-    );
+    try {
+      await this.#ask(
+        "add",
+        indexes.map((index) => {
+          const { queue, partition, fragment } = items[index]!;
+          return { queue, partition, doubt: strandedItems!.get(index), content: seal.seal(fragment) };
+        }),
+      );
+    } finally {
+      void this.#probe(); // not before: what waits on the disk shows whether the database takes it
+    }
     this.#buffered += indexes.length;
   }
 
@@ -204,6 +208,7 @@ export class Spool {
       line!.send({ spool: "unable" });
       const reason = results.find((result) => result.status === "later")?.reason ?? "";
       this.#goAway(new Error(reason));
+      void this.#probe();
     } else if (results.some((result) => result.status !== "later")) this.#comeBack();
     line!.send({ spool: "drained", batch, results });
     log.debug({ batch, records: records.length, isAway }, "spool.batch");
@@ -215,7 +220,6 @@ export class Spool {
     this.#decide();
     this.#options.line!.send({ spool: "unable" });
     this.#options.log.warn({ message: reason.message }, "spool.database-away");
-    void this.#probe();
   }
 
   #comeBack(): void {
