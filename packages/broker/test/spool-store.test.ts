@@ -105,6 +105,28 @@ test("a restart goes on where the drain was, and never writes to an old file", a
   assert.deepEqual(await drained(again, folder), texts(2, 3, 4));
 });
 
+test("a file that grows while it is read gives each record once", async () => {
+  const folder = newFolder();
+  const store = await openStore(folder);
+  const progress = await readProgress(folder);
+  const drain = new Drain({ store, folder, progress, now: () => performance.now(), clock: Date.now, log });
+  const found: string[] = [];
+  const adding = (async () => {
+    for (let n = 0; n < 300; n++) await store.add([message(n)]);
+  })();
+  while (found.length < 300) {
+    const batch = await drain.nextBatch();
+    found.push(...batch.map(textOf));
+    await drain.settle(
+      batch,
+      batch.map(() => ({ status: "stored" })),
+    );
+  }
+  await adding;
+  assert.deepEqual(found, texts(...Array.from({ length: 300 }, (_, n) => n)));
+  assert.equal(store.pending, 0);
+});
+
 test("a lane that is held up keeps its order and does not hold up others", async () => {
   const folder = newFolder();
   const store = await openStore(folder);

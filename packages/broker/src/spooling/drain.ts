@@ -140,7 +140,7 @@ export class Drain {
       if (!file) return;
       const from = file.number === this.#next.file ? this.#next.offset : 0;
       const to = file.length;
-      const { records } = scanRecords(await store.read(file, from));
+      const { records } = scanRecords(await store.read(file, from, to));
       for (const { record, start } of records) {
         this.#loaded.push({ record, place: { file: file.number, offset: from + start } });
         this.#loadedBytes += record.content.length;

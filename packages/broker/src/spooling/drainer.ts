@@ -141,30 +141,29 @@ export class Drainer {
 
   async #lookUp(entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
-    const { use, clock } = this.#options;
-    const nowMs = clock();
-    const lanes = [...new Set(entries.map((entry) => entry.lane!))];
-    const places = new Map(lanes.map((lane, index) => [lane, index]));
-    const ages = lanes.map(() => 0);
-    const doubts = lanes.map(() => -1);
-    for (const { lane, record } of entries) {
-      const at = places.get(lane!)!;
-      ages[at] = Math.max(ages[at]!, Math.ceil(nowMs - record.spooledAtMs));
-      const { doubt } = record;
-      if (doubt?.partition !== lane!.id) continue;
-      doubts[at] = doubts[at]! < 0 ? doubt.from : Math.min(doubts[at]!, doubt.from);
-    }
-    const rows = await use((session) =>
+    const nowMs = this.#options.clock();
+    const byLane = new Map<Lane, Entry[]>();
+    for (const entry of entries) byLane.set(entry.lane!, [...(byLane.get(entry.lane!) ?? []), entry]);
+    const lanes = [...byLane].map(([lane, own]) => {
+      const doubts = own.flatMap(({ record: { doubt } }) => (doubt?.partition === lane.id ? [doubt.from] : []));
+      return {
+        id: lane.id,
+        own,
+        ageMs: Math.max(0, ...own.map(({ record }) => Math.ceil(nowMs - record.spooledAtMs))),
+        doubtFrom: doubts.length === 0 ? -1 : Math.min(...doubts),
+        keys: Buffer.concat(own.map(({ item }) => keyBytes(item.transactionId))),
+      };
+    });
+    const rows = await this.#options.use((session) =>
       session.run(findSpooled, [
-        lanes.map((lane) => lane.id),
-        ages,
-        doubts,
-        entries.map(({ lane }) => places.get(lane!)! + 1),
-        entries.map(({ item }) => keyBytes(item.transactionId)),
+        lanes.map(({ id }) => id),
+        lanes.map(({ ageMs }) => ageMs),
+        lanes.map(({ doubtFrom }) => doubtFrom),
+        lanes.map(({ keys }) => keys),
       ]),
     );
-    for (const { record, fragment } of rows) {
-      const entry = entries[record]!;
+    for (const { lane, message, fragment } of rows) {
+      const entry = lanes[lane]!.own[message]!;
       if (transactionIdJson(fragment) === transactionIdJson(entry.item.fragment)) entry.result = STORED;
     }
   }

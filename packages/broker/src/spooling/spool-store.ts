@@ -3,7 +3,7 @@
  * Records are written in the order in which they are added. Those that come while a sync is under way go together
  * into the next one. Bounded in bytes; a record that does not fit is refused, and nothing is ever dropped.
  */
-import { open, readFile, unlink } from "node:fs/promises";
+import { open, unlink } from "node:fs/promises";
 import { BrokerError } from "@queen/protocol";
 import { crashPoint } from "../crash-point.ts";
 import type { Log } from "../telemetry.ts";
@@ -121,14 +121,18 @@ export class SpoolStore {
     this.#forget(laneKey(queue, partition));
   }
 
-  /** The bytes of a file between two offsets. */
-  async read(file: FileFacts, from: number): Promise<Buffer> {
-    if (file !== this.#current) return (await readFile(file.path)).subarray(from, file.length);
+  /** The bytes of a file between two offsets. The file may grow meanwhile. */
+  async read(file: FileFacts, from: number, to: number): Promise<Buffer> {
     const handle = await open(file.path, "r");
     try {
-      const bytes = Buffer.allocUnsafe(file.length - from);
-      const { bytesRead } = await handle.read(bytes, 0, bytes.length, from);
-      return bytes.subarray(0, bytesRead);
+      const bytes = Buffer.allocUnsafe(to - from);
+      let done = 0;
+      while (done < bytes.length) {
+        const { bytesRead } = await handle.read(bytes, done, bytes.length - done, from + done);
+        if (bytesRead === 0) break;
+        done += bytesRead;
+      }
+      return bytes.subarray(0, done);
     } finally {
       await handle.close();
     }

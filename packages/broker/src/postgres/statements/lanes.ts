@@ -120,16 +120,17 @@ export const findMessages: Statement<FoundRow> = {
 };
 
 export interface FoundSpooledRow {
-  readonly record: number;
+  readonly lane: number;
+  readonly message: number;
   readonly fragment: string;
 }
 
 /** Which of these messages, that come from the spool, the log may have already. */
 export const findSpooled: Statement<FoundSpooledRow> = {
   name: "queen_find_spooled",
-  text: "select record, fragment from queen.find_spooled($1, $2, $3, $4, $5)",
-  parameters: ["int8[]", "int8[]", "int8[]", "int4[]", "bytea[]"],
-  read: (row) => ({ record: row.int4(0), fragment: row.latin1(1) }),
+  text: "select lane, message, fragment from queen.find_spooled($1, $2, $3, $4)",
+  parameters: ["int8[]", "int8[]", "int8[]", "bytea[]"],
+  read: (row) => ({ lane: row.int4(0), message: row.int4(1), fragment: row.latin1(2) }),
 };
 
 export interface LeaseRow {
