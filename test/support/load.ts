@@ -103,17 +103,13 @@ export class Load {
     for (let producer = 0; producer < producers; producer++) this.#pushing.push(this.#produce(producer));
   }
 
-  /** Ends the pushes. */
-  enough(): void {
-    this.#isEnough = true;
-  }
-
   /** Ends the pushes and resolves, when every group has finished every message, with what the checker says. */
   async finish(): Promise<Violation[]> {
     const { database, queue, groups, partitions } = this.#options;
     this.#isEnough = true;
     try {
       await Promise.all(this.#pushing);
+      await until("nothing waits on a broker's disk", () => this.#isSpoolEmpty(), DRAIN_MS_MAX);
       await until(
         "every group has finished every message",
         async () => {
@@ -134,6 +130,15 @@ export class Load {
       for (const client of this.#clients) client.close();
     }
     return check(this.history, await readState(database, queue, groups));
+  }
+
+  async #isSpoolEmpty(): Promise<boolean> {
+    const waiting = this.#options.urls().map(async (url) => {
+      const client = new HttpClient(url);
+      const { json } = await client.request("GET", "/api/v1/system/spool").finally(() => client.close());
+      return json.pending as number;
+    });
+    return (await Promise.all(waiting)).every((pending) => pending === 0);
   }
 
   #client(index: number): MovingClient {

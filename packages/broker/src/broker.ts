@@ -403,7 +403,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         operations,
       },
       pops: { live: popper.liveCount, parked: popper.parkedCount, states: popper.times.figures() },
-      spool: { engaged: spool.isEngaged, databaseAway: spool.isAway, buffered: spool.buffered },
+      spool: {
+        engaged: spool.isEngaged,
+        databaseAway: spool.isAway,
+        buffered: spool.buffered,
+        ...spool.latest,
+      },
       bus: { state: bus.state, peers: bus.peerCount },
       caches: {
         queues: directory.queueCount,

@@ -1,7 +1,7 @@
 /** The handlers of the spool: what waits on the disk, and what of it the database refused. */
 import { BrokerError } from "@queen/protocol";
-import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import type { Chosen } from "../spooling/conversation.ts";
+import { checkFragment } from "../spooling/fragment.ts";
 import type { RecordSeal } from "../spooling/record-seal.ts";
 import type { Rejected } from "../spooling/rejected-records.ts";
 import type { Spool } from "../spooling/spool.ts";
@@ -31,7 +31,7 @@ export class SpoolRoutes {
       spool.figures(),
       spool.rejected(limit, offset),
     ]);
-    return json(200, {
+    const shown = {
       enabled: true,
       folder: this.#folder,
       databaseAway: spool.isAway,
@@ -39,9 +39,10 @@ export class SpoolRoutes {
       draining: isDraining,
       ...figures,
       rejectedCount: rejected,
-      rejected: listed.map((each) => this.#shown(each)),
       pagination: { limit, offset },
-    });
+    };
+    const head = bytesOf(JSON.stringify(shown)).slice(0, -1);
+    return { status: 200, body: `${head},"rejected":[${listed.map((each) => this.#shown(each)).join()}]}` };
   }
 
   async retry(body: ChosenBody): Promise<Answer> {
@@ -54,34 +55,31 @@ export class SpoolRoutes {
     return json(200, { success: true, discarded: done, remaining });
   }
 
-  #shown({ id, record, reason, rejectedAtMs }: Rejected): Record<string, unknown> {
-    return {
+  /** One byte per character: the payload is shown as it came. */
+  #shown({ id, record, reason, rejectedAtMs }: Rejected): string {
+    const facts = {
       id,
       queue: record.queue,
       partition: record.partition,
-      ...this.#content(record.content),
       reason,
       spooledAt: new Date(record.spooledAtMs).toISOString(),
       rejectedAt: new Date(rejectedAtMs).toISOString(),
     };
+    return `${bytesOf(JSON.stringify(facts)).slice(0, -1)},${this.#fragment(record.content)}}`;
   }
 
-  /** What can be read of a message that may be anything. */
-  #content(content: Buffer): { transactionId: string | null; traceId: string | null; data: unknown } {
+  #fragment(content: Buffer): string {
     try {
       const fragment = this.#seal.open(content);
-      const text = (part: string): string => Buffer.from(part, "latin1").toString("utf8");
-      const { data } = JSON.parse(`{${text(fragment)}}`) as { data: unknown };
-      return {
-        transactionId: JSON.parse(text(transactionIdJson(fragment))) as string,
-        traceId: JSON.parse(traceIdJson(fragment)) as string | null,
-        data,
-      };
+      checkFragment(fragment);
+      return fragment;
     } catch {
-      return { transactionId: null, traceId: null, data: null };
+      return '"transactionId":null,"traceId":null,"producerSub":null,"data":null'; // it cannot be read
     }
   }
 }
+
+const bytesOf = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
 
 const EMPTY = {
   healthy: false,

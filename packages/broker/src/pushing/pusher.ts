@@ -86,15 +86,15 @@ export interface PusherOptions {
   readonly stallMs: number;
 }
 
-const WATCH_STEPS = 8;
-const WATCH_MS_MIN = 20;
+// Time is counted in steps that this process lived through: one that stood still itself has not waited.
+const STALL_STEPS = 8;
 
 export class Pusher {
   readonly #options: PusherOptions;
   readonly #draining = new Set<Lane>();
   /** Messages whose lane is not known yet. */
   readonly #opening = new Set<PendingMessage>();
-  #progressAtMs = 0;
+  #silentSteps = 0;
   #watch: NodeJS.Timeout | undefined;
 
   constructor(options: PusherOptions) {
@@ -127,7 +127,7 @@ export class Pusher {
     this.#options.directory.open({ queue, partition }, true).then(
       (lane) => {
         this.#opening.delete(message);
-        this.#progressAtMs = this.#options.now();
+        this.#silentSteps = 0;
         if (lane) this.#enqueue(lane, message);
         else if (this.#options.now() < message.deadlineAtMs) this.#openAndEnqueue(queue, partition, message);
         else message.failed(new BrokerError("OVERLOADED", `Queue ${queue} is being deleted. Try again.`));
@@ -153,17 +153,13 @@ export class Pusher {
   /** Runs while messages wait, and for a step longer. */
   #startWatch(): void {
     if (this.#watch) return;
-    const { now, stallMs } = this.#options;
-    this.#progressAtMs = now();
-    this.#watch = setInterval(
-      () => {
-        if (this.#draining.size === 0 && this.#opening.size === 0) {
-          clearInterval(this.#watch);
-          this.#watch = undefined;
-        } else if (now() - this.#progressAtMs >= stallMs) this.#strandAll();
-      },
-      Math.max(WATCH_MS_MIN, stallMs / WATCH_STEPS),
-    );
+    this.#silentSteps = 0;
+    this.#watch = setInterval(() => {
+      if (this.#draining.size === 0 && this.#opening.size === 0) {
+        clearInterval(this.#watch);
+        this.#watch = undefined;
+      } else if (++this.#silentSteps >= STALL_STEPS) this.#strandAll();
+    }, this.#options.stallMs / STALL_STEPS);
     this.#watch.unref();
   }
 
@@ -258,7 +254,7 @@ export class Pusher {
   /** Returns how long to wait before the lane is tried again. */
   #finished(result: AppendResult): number {
     const { batch } = result;
-    if (batch.messages.length > 0) this.#progressAtMs = this.#options.now();
+    if (batch.messages.length > 0) this.#silentSteps = 0;
     switch (result.status) {
       case APPEND.appended:
         if (batch.lane.alone > 0) batch.lane.alone--;

@@ -33,7 +33,7 @@ export type Chosen = { readonly ids: readonly string[] } | { readonly all: true 
 /** Each ask with what it is answered. */
 export interface Asks {
   /** A worker comes; it serves nobody before this is answered. */
-  join: { ask: null; answer: { readonly isEngaged: boolean } };
+  join: { ask: null; answer: { readonly isEngaged: boolean; readonly figures: SpoolFigures } };
   /** Which of these lanes have records, so that a push must go behind them? */
   held: { ask: readonly LaneName[]; answer: readonly boolean[] };
   /** Answered when the records are synced. */
@@ -60,4 +60,5 @@ export type ToWorker =
   | { readonly spool: "refusal"; readonly id: number; readonly code: string; readonly message: string }
   | { readonly spool: "engage"; readonly epoch: number }
   | { readonly spool: "disengage" }
+  | { readonly spool: "figures"; readonly figures: SpoolFigures }
   | { readonly spool: "drain"; readonly batch: number; readonly records: readonly SpoolRecord[] };

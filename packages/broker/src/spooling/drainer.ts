@@ -9,11 +9,10 @@
  *
  * Of one lane, what is stored is always the first part of what was to be stored.
  */
-import { BrokerError, PAYLOAD_DEPTH_MAX, TRANSACTION_ID_LENGTH_MAX } from "@queen/protocol";
+import { BrokerError } from "@queen/protocol";
 import { crashPoint } from "../crash-point.ts";
 import type { Directory } from "../lanes/directory.ts";
 import type { Lane, MessageOwner } from "../lanes/lane.ts";
-import { JsonScanner } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import { transactionIdJson } from "../operations/segment.ts";
@@ -23,6 +22,7 @@ import type { Session } from "../postgres/session.ts";
 import { findSpooled } from "../postgres/statements.ts";
 import type { Pusher } from "../pushing/pusher.ts";
 import type { DrainResult } from "./drain.ts";
+import { checkFragment } from "./fragment.ts";
 import { laneKey, type SpoolRecord } from "./record.ts";
 import type { RecordSeal } from "./record-seal.ts";
 
@@ -51,10 +51,6 @@ export interface Drained {
 
 // A lane that somebody holds is tried again later; the batch's other lanes should not wait long for it.
 const PATIENCE_MS = 1_000;
-const TEXT = '"(?:[^"\\\\]|\\\\.)*"';
-const FRAGMENT = new RegExp(
-  `^"transactionId":${TEXT},"traceId":(?:null|${TEXT}),"producerSub":(?:null|${TEXT}),"data":`,
-);
 const STORED: DrainResult = { status: "stored" };
 
 export class Drainer {
@@ -100,13 +96,7 @@ export class Drainer {
     const queue = checkName(record.queue, "queue", { allowEmpty: true });
     const partition = checkName(record.partition, "partition");
     const fragment = this.#options.seal.open(record.content);
-    if (!FRAGMENT.test(fragment)) throw new BrokerError("VALIDATION_FAILED", "The record holds no message.");
-    const scanner = new JsonScanner(`{${fragment}}`);
-    scanner.expectEnd(scanner.skipValue(0, PAYLOAD_DEPTH_MAX + 1));
-    const json = Buffer.from(transactionIdJson(fragment), "latin1").toString("utf8");
-    const transactionId = checkName(JSON.parse(json), "transactionId", {
-      lengthMax: TRANSACTION_ID_LENGTH_MAX,
-    });
+    const transactionId = checkFragment(fragment);
     return { queue, partition, transactionId, fragment, payloadBytes: fragment.length };
   }
 
@@ -145,7 +135,9 @@ export class Drainer {
     const byLane = new Map<Lane, Entry[]>();
     for (const entry of entries) byLane.set(entry.lane!, [...(byLane.get(entry.lane!) ?? []), entry]);
     const lanes = [...byLane].map(([lane, own]) => {
-      const doubts = own.flatMap(({ record: { doubt } }) => (doubt?.partition === lane.id ? [doubt.from] : []));
+      const doubts = own.flatMap(({ record: { doubt } }) =>
+        doubt?.partition === lane.id ? [doubt.from] : [],
+      );
       return {
         id: lane.id,
         own,

@@ -50,6 +50,7 @@ interface DrainUnderWay {
 const TRIAL_RECORDS_MAX = 16;
 const PAUSE_MS = 50;
 const REPORT_EVERY_MS = 5_000;
+const TELL_AFTER_MS = 500;
 
 export class Keeper {
   readonly folder: string;
@@ -67,6 +68,7 @@ export class Keeper {
   #isProven = false;
   #underWay: DrainUnderWay | undefined;
   #batches = 0;
+  #telling: NodeJS.Timeout | undefined;
   #stopped = false;
 
   /** Rejects where the folder cannot be used, with an Error whose message says what to do. */
@@ -161,6 +163,7 @@ export class Keeper {
   /** Everything that was answered is synced already; the folder is free afterwards. */
   async close(): Promise<void> {
     this.#stopped = true;
+    clearTimeout(this.#telling);
     this.#underWay?.done(undefined);
     await this.#store.close();
     this.#ownership.release();
@@ -184,7 +187,7 @@ export class Keeper {
       case "join":
         member.hasJoined = true;
         member.epoch = this.#epoch;
-        return { isEngaged: this.#isEngaged } satisfies Asks["join"]["answer"];
+        return { isEngaged: this.#isEngaged, figures: this.figures } satisfies Asks["join"]["answer"];
       case "held":
         return (ask as readonly LaneName[]).map(({ queue, partition }) =>
           this.#store.holds(queue, partition),
@@ -217,6 +220,7 @@ export class Keeper {
       await this.#store.add(records);
     } finally {
       this.#addsUnderWay--;
+      this.#tellSoon();
     }
     this.#startDraining();
     return null;
@@ -238,6 +242,7 @@ export class Keeper {
     const { rejected } = this.#store;
     let done = 0;
     for (const id of idsOf(chosen, rejected.ids)) if (await rejected.discard(id)) done++;
+    this.#tellSoon();
     return { done, remaining: rejected.count };
   }
 
@@ -273,6 +278,15 @@ export class Keeper {
     for (const { line } of this.#members.values()) line.send({ spool: "disengage" });
   }
 
+  /** Workers show figures without asking for them. */
+  #tellSoon(): void {
+    if (this.#stopped) return;
+    this.#telling ??= setTimeout(() => {
+      this.#telling = undefined;
+      for (const { line } of this.#members.values()) line.send({ spool: "figures", figures: this.figures });
+    }, TELL_AFTER_MS);
+  }
+
   #startDraining(): void {
     if (this.#isDraining || !this.#mayDrain()) return;
     this.#isDraining = true;
@@ -281,6 +295,7 @@ export class Keeper {
       .finally(() => {
         this.#isDraining = false;
         this.#disengage();
+        this.#tellSoon();
         // A record that was added, or a worker that became able, in this very moment.
         if (this.#mayDrain()) setTimeout(() => this.#startDraining(), PAUSE_MS);
       });
@@ -299,7 +314,6 @@ export class Keeper {
     const { log } = this.#options;
     let [drained, reportedMs] = [0, performance.now()];
     const startedMs = reportedMs;
-    log.info({ pending: this.#store.pending }, "spool.draining");
     while (this.#mayDrain()) {
       const batch = await this.#drain.nextBatch(this.#isProven ? undefined : TRIAL_RECORDS_MAX);
       const member = [...this.#members.values()].find(({ isAble }) => isAble);
@@ -311,6 +325,8 @@ export class Keeper {
       if (!results) continue; // its worker is gone
       crashPoint("drain-after-append");
       const finished = await this.#drain.settle(batch, results);
+      this.#tellSoon();
+      if (drained === 0 && finished > 0) log.info({ pending: this.#store.pending }, "spool.draining");
       drained += finished;
       this.#isProven = finished > 0;
       if (!member.isAble) this.#drain.forgetBlocked();
@@ -318,13 +334,14 @@ export class Keeper {
       reportedMs = performance.now();
       log.info({ drained, pending: this.#store.pending }, "spool.draining");
     }
+    this.#isProven = false;
+    if (drained === 0) return;
     const seconds = Math.round(performance.now() - startedMs) / 1_000;
     const { pending, rejected } = this.#store;
     log.info(
       { drained, pending, rejected: rejected.count, seconds },
       pending === 0 ? "spool.drained" : "spool.waits",
     );
-    this.#isProven = false;
   }
 
   #send(member: Member, records: readonly SpoolRecord[]): Promise<readonly DrainResult[] | undefined> {

@@ -54,6 +54,7 @@ export class Spool {
   #isProbing = false;
   #isStopped = false;
   #buffered = 0;
+  #latest: SpoolFigures | undefined;
 
   constructor(options: SpoolOptions) {
     this.#options = options;
@@ -80,10 +81,17 @@ export class Spool {
     return this.#buffered;
   }
 
+  /** The broker's figures as they were a moment ago; undefined: it has no spool. */
+  get latest(): SpoolFigures | undefined {
+    return this.#latest;
+  }
+
   /** Before the worker serves anybody: the keeper counts on it from now on. */
   async join(): Promise<void> {
     if (!this.isEnabled) return;
-    this.#isHeldByKeeper = (await this.#ask("join", null)).isEngaged;
+    const { isEngaged, figures } = await this.#ask("join", null);
+    this.#isHeldByKeeper = isEngaged;
+    this.#latest = figures;
     this.#decide();
   }
 
@@ -187,6 +195,9 @@ export class Spool {
         this.#isHeldByKeeper = false;
         this.#decide();
         return;
+      case "figures":
+        this.#latest = message.figures;
+        return;
       case "drain":
         void this.#drain(message.batch, message.records);
     }
@@ -195,9 +206,7 @@ export class Spool {
   /** The primary process is gone; this one is about to end. */
   #keeperGone(): void {
     for (const id of [...this.#asked.keys()]) {
-      this.#answered(id)?.reject(
-        new BrokerError("SHUTTING_DOWN", "The broker is stopping. Try another one."),
-      );
+      this.#answered(id)?.reject(stopping());
     }
   }
 
@@ -262,6 +271,10 @@ export class Spool {
   #ask<Kind extends AskKind>(kind: Kind, ask: Asks[Kind]["ask"]): Promise<Asks[Kind]["answer"]> {
     return new Promise((resolve, reject) => {
       const { line } = this.#options;
+      if (this.#isStopped) {
+        reject(stopping());
+        return;
+      }
       if (!line) {
         reject(new BrokerError("SPOOL_UNAVAILABLE", NO_SPOOL));
         return;
@@ -286,5 +299,8 @@ export class Spool {
 }
 
 const NO_SPOOL = "This broker has no spool: its log says why, or QUEEN_SPOOL_MAX_BYTES is 0.";
+
+const stopping = (): BrokerError =>
+  new BrokerError("SHUTTING_DOWN", "The broker is stopping. Try another one.");
 
 const codeOf = (code: string): ErrorCode => (code in ERRORS ? (code as ErrorCode) : "SPOOL_UNAVAILABLE");

@@ -13,6 +13,7 @@ const rejected = z.object({
   partition: z.string(),
   transactionId: z.string().nullable(),
   traceId: z.string().nullable(),
+  producerSub: z.string().nullable(),
   data: payload,
   reason: z.string(),
   spooledAt: time,
