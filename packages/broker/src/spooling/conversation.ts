@@ -2,6 +2,7 @@
  * What the keeper of the spool, in the primary process, and the workers say to each other. An ask has an answer with
  * its id. `engage` is confirmed by `engaged`: from then on the worker asks before it stores a push.
  */
+import type { LaneName } from "../lanes/directory.ts";
 import type { DrainResult } from "./drain.ts";
 import type { NewRecord, SpoolRecord } from "./record.ts";
 import type { Rejected } from "./rejected-records.ts";
@@ -21,11 +22,6 @@ export interface SpoolFigures {
   readonly isHealthy: boolean;
   /** Whether messages are being brought to the database. */
   readonly isDraining: boolean;
-}
-
-export interface LaneName {
-  readonly queue: string;
-  readonly partition: string;
 }
 
 export type Chosen = { readonly ids: readonly string[] } | { readonly all: true };

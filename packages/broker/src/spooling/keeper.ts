@@ -10,9 +10,10 @@
 import { mkdir } from "node:fs/promises";
 import { BrokerError } from "@queen/protocol";
 import { crashPoint } from "../crash-point.ts";
+import type { LaneName } from "../lanes/directory.ts";
 import { claimFolder, type Ownership } from "../postgres/embedded-owner.ts";
 import type { Log } from "../telemetry.ts";
-import type { AskKind, Asks, Chosen, LaneName, SpoolFigures, ToKeeper, ToWorker } from "./conversation.ts";
+import type { AskKind, Asks, Chosen, SpoolFigures, ToKeeper, ToWorker } from "./conversation.ts";
 import { Drain, type DrainResult } from "./drain.ts";
 import { readProgress } from "./progress.ts";
 import type { NewRecord, SpoolRecord } from "./record.ts";

@@ -7,17 +7,13 @@
  * which is the message's fragment, sealed. The byte FF occurs in no UTF-8 text: no payload looks like a record.
  */
 import { crc32 } from "node:zlib";
-
-/** An append with an unknown outcome may have stored the message in this partition, from this offset on. */
-export interface Doubt {
-  readonly partition: number;
-  readonly from: number;
-}
+import type { Doubt } from "../lanes/lane.ts";
 
 /** A message on its way to the spool. */
 export interface NewRecord {
   readonly queue: string;
   readonly partition: string;
+  /** Where an append with an unknown outcome may have stored it. */
   readonly doubt: Doubt | undefined;
   readonly content: Buffer;
 }

@@ -9,10 +9,11 @@
  *     have some, and goes behind them.
  */
 import { BrokerError, ERRORS, type ErrorCode } from "@queen/protocol";
+import type { LaneName } from "../lanes/directory.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Log } from "../telemetry.ts";
-import type { AskKind, Asks, Chosen, LaneName, SpoolFigures, ToKeeper, ToWorker } from "./conversation.ts";
+import type { AskKind, Asks, Chosen, SpoolFigures, ToKeeper, ToWorker } from "./conversation.ts";
 import type { Drainer } from "./drainer.ts";
 import { laneKey, type SpoolRecord } from "./record.ts";
 import type { RecordSeal } from "./record-seal.ts";
