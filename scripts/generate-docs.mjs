@@ -38,6 +38,8 @@ const WHAT_TO_DO = {
     "Wait as long as `Retry-After` says and try again; a push with transaction ids is safe to repeat.",
   IDENTITY_PROVIDER_UNAVAILABLE:
     "Wait as long as `Retry-After` says and try again; the broker cannot fetch the keys that verify tokens.",
+  SPOOL_UNAVAILABLE:
+    "Wait as long as `Retry-After` says and try again; an operator makes room or mends the disk of the spool.",
   SHUTTING_DOWN: "Try again at once on another broker, or on this one when it is back.",
   MESSAGE_DAMAGED:
     "Find out who changes the database's tables; move the message to the dead letters, so that its partition goes on.",

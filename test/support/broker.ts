@@ -3,9 +3,11 @@
  * free port of 127.0.0.1. What a test leaves running ends with the test's process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { get } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
@@ -29,9 +31,17 @@ const STOP_MS_MAX = 30_000;
 const OUTPUT_CHARACTERS_MAX = 1_000_000;
 
 const running = new Set<ChildProcess>();
+let spools: string | undefined;
 process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
+  if (spools !== undefined) rmSync(spools, { recursive: true, force: true });
 });
+
+/** A broker that is started again on its port finds what it had spooled there. */
+function spoolOf(port: string): string {
+  spools ??= mkdtempSync(join(tmpdir(), "queen-spools-"));
+  return join(spools, port);
+}
 for (const [signal, code] of [
   ["SIGINT", 130],
   ["SIGTERM", 143],
@@ -43,14 +53,15 @@ export async function startBrokerProcess(options: {
   databaseUrl: string;
   env?: Record<string, string>;
 }): Promise<BrokerProcess> {
-  const port = await freePort();
+  const port = options.env?.PORT ?? String(await freePort());
   const child = spawn(process.execPath, ["--enable-source-maps", MAIN], {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
       DATABASE_URL: options.databaseUrl,
       HOST: "127.0.0.1",
-      PORT: String(port),
+      PORT: port,
+      QUEEN_SPOOL_DIR: spoolOf(port),
       ...options.env,
     },
     stdio: ["ignore", "pipe", "pipe"],
@@ -75,7 +86,7 @@ export async function startBrokerProcess(options: {
     child.once("exit", (code, signal) => end(code ?? (signal === "SIGKILL" ? 137 : 143)));
   });
 
-  const url = `http://127.0.0.1:${options.env?.PORT ?? port}`;
+  const url = `http://127.0.0.1:${port}`;
   const broker: BrokerProcess = {
     url,
     pid: child.pid ?? -1,

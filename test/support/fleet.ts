@@ -27,11 +27,11 @@ export interface Fleet {
 // With the bus, everything is told; a broker that looks so seldom does not find it by looking.
 const NEVER_LOOKS = { POP_WAIT_MAX_INTERVAL_MS: "60000" };
 
-export async function startFleet(bus: Bus): Promise<Fleet> {
+export async function startFleet(bus: Bus, settings: Record<string, string> = {}): Promise<Fleet> {
   const database = await createDatabase();
   const brokers: BrokerProcess[] = [];
   const clients: HttpClient[] = [];
-  const env = { QUEEN_BUS: bus, ...(bus === "on" ? NEVER_LOOKS : {}) };
+  const env = { QUEEN_BUS: bus, ...(bus === "on" ? NEVER_LOOKS : {}), ...settings };
   const start = async (more: Record<string, string>): Promise<BrokerProcess> => {
     const broker = await startBrokerProcess({ databaseUrl: database.url, env: { ...env, ...more } });
     brokers.push(broker);

@@ -28,6 +28,8 @@ export interface LoadOptions {
   readonly consumersPerGroup: number;
   readonly leaseSeconds: number;
   readonly chaos?: boolean;
+  /** A connection per push, so that a producer meets every worker. */
+  readonly freshConnections?: boolean;
   /** Decides about everything that is random here. */
   readonly seed: number;
 }
@@ -36,6 +38,7 @@ export interface LoadOptions {
 interface MovingClient {
   current: HttpClient;
   next(): void;
+  reconnect(): void;
 }
 
 const PAUSE_MS = 20;
@@ -110,6 +113,7 @@ export class Load {
     this.#isEnough = true;
     try {
       await Promise.all(this.#pushing);
+      await until("nothing waits on a broker's disk", () => this.#isSpoolEmpty(), DRAIN_MS_MAX);
       await until(
         "every group has finished every message",
         async () => {
@@ -134,6 +138,15 @@ export class Load {
     return [...check(this.history, state).violations];
   }
 
+  async #isSpoolEmpty(): Promise<boolean> {
+    const waiting = this.#options.urls().map(async (url) => {
+      const client = new HttpClient(url);
+      const { json } = await client.request("GET", "/api/v1/system/spool").finally(() => client.close());
+      return json.pending as number;
+    });
+    return (await Promise.all(waiting)).every((pending) => pending === 0);
+  }
+
   #client(index: number): MovingClient {
     const { urls } = this.#options;
     let at = index;
@@ -146,6 +159,9 @@ export class Load {
       current: connect(),
       next: () => {
         at++;
+        client.reconnect();
+      },
+      reconnect: () => {
         client.current.close();
         client.current = connect();
       },
@@ -178,7 +194,7 @@ export class Load {
   }
 
   async #produce(producer: number): Promise<void> {
-    const { queue, partitions, itemsPerPush, seed } = this.#options;
+    const { queue, partitions, itemsPerPush, seed, freshConnections } = this.#options;
     const random = randomFrom(seed + producer);
     const client = this.#client(producer);
     for (let push = 0; !this.#isEnough; push++) {
@@ -204,6 +220,7 @@ export class Load {
           payload: value,
         })),
       };
+      if (freshConnections) client.reconnect();
       const answer = await this.#send(client, "POST", "/api/v1/push", body, () => {
         this.history.push({ type: "push-sent", atMs: nowMs(), broker: "any", keyed: true, items });
       });

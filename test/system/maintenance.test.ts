@@ -1,6 +1,7 @@
 /**
  * Modes of maintenance: switched by one request or by SQL, known to every worker, kept over restarts. With push
- * maintenance only pushes are refused, with pop maintenance only pops are.
+ * maintenance only pushes are refused, with pop maintenance only pops are. (These brokers have no spool; with one, pushes
+ * are taken to the disk: spool.test.ts.)
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -24,7 +25,7 @@ for (const bus of ["on", "off"] as const) {
     let workers: Fleet["workers"];
 
     before(async () => {
-      fleet = await startFleet(bus);
+      fleet = await startFleet(bus, { QUEEN_SPOOL_MAX_BYTES: "0" });
       workers = fleet.workers;
     });
     after(() => fleet?.stop());

@@ -116,6 +116,8 @@ describe("the OpenAPI document", () => {
         queues: ["a.*"],
         expiresAt: "2036-01-01T00:00:00Z",
       },
+      "POST /api/v1/system/spool/retry": { ids: ["1"], all: false },
+      "POST /api/v1/system/spool/discard": { ids: ["1"], all: false },
       "POST /api/v1/consumer-groups/:group/subscription": { subscriptionTimestamp: "2026-01-01T00:00:00Z" },
       "POST /api/v1/consumer-groups/:group/queues/:queue/seek": { timestamp: "2026-01-01T00:00:00Z" },
       "POST /api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek": { toEnd: true },

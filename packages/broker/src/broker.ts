@@ -15,6 +15,7 @@ import { TokenVerifier } from "./access/token-verifier.ts";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
 import { Bus } from "./cluster/bus.ts";
 import type { Answers } from "./cluster/questions.ts";
+import type { PrimaryLine } from "./cluster/supervisor.ts";
 import { type Config, connectionCount } from "./config.ts";
 import { Analytics } from "./control/analytics.ts";
 import { ApiKeys } from "./control/api-keys.ts";
@@ -28,7 +29,7 @@ import { Maintenance } from "./control/maintenance.ts";
 import { Messages } from "./control/messages.ts";
 import { Pausing } from "./control/pausing.ts";
 import { Queues } from "./control/queues.ts";
-import { NO_SPOOL } from "./control/spool-figures.ts";
+import { NO_SPOOL, type SpoolFigures } from "./control/spool-figures.ts";
 import { Sweeps } from "./control/sweeps.ts";
 import { Traces } from "./control/traces.ts";
 import { Admin } from "./http/admin.ts";
@@ -46,6 +47,7 @@ import { ResourceRoutes } from "./http/resources.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
 import { SharedState } from "./http/shared-state.ts";
+import { SpoolRoutes } from "./http/spool.ts";
 import { StatusRoutes } from "./http/status.ts";
 import { SweepRoutes } from "./http/sweeps.ts";
 import { TracedDataPlane } from "./http/traced-data-plane.ts";
@@ -67,6 +69,7 @@ import { Popper } from "./popping/popper.ts";
 import { takeKind } from "./popping/take-kind.ts";
 import { Watermarks } from "./popping/watermarks.ts";
 import type { DatabaseSettings } from "./postgres/database-settings.ts";
+import { DatabaseWatch } from "./postgres/database-watch.ts";
 import { classify, isDatabaseFault, isDeterministic, isRolledBack } from "./postgres/errors.ts";
 import { Session, type SessionOptions } from "./postgres/session.ts";
 import { Slots } from "./postgres/slots.ts";
@@ -78,6 +81,10 @@ import { Delivered, DeliveredLeases } from "./settling/delivered.ts";
 import { Renewer, renewKind } from "./settling/renewer.ts";
 import { settleKind } from "./settling/settle-kind.ts";
 import { Settler } from "./settling/settler.ts";
+import type { ToWorker } from "./spooling/conversation.ts";
+import { Drainer } from "./spooling/drainer.ts";
+import { recordSeal } from "./spooling/record-seal.ts";
+import { Spool } from "./spooling/spool.ts";
 import { sweepsOf } from "./sweeping/sweep.ts";
 import { Sweeper } from "./sweeping/sweeper.ts";
 import type { Log } from "./telemetry.ts";
@@ -93,6 +100,9 @@ export interface BrokerOptions {
   readonly version: string;
   /** Asks the other workers of this broker. */
   readonly askOthers: (question: string) => Promise<Answers>;
+  readonly line: PrimaryLine;
+  /** Undefined: this broker has no spool. */
+  readonly spoolFolder: string | undefined;
 }
 
 export interface Broker {
@@ -170,7 +180,7 @@ async function tracingOf({ config, log, workerIndex, version }: BrokerOptions): 
 }
 
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
-  const { config, database, log, workerIndex, version, askOthers } = options;
+  const { config, database, log, workerIndex, version, line, spoolFolder, askOthers } = options;
   const now = (): number => performance.now();
   const startedAtMs = now();
   const tracing = await tracingOf(options);
@@ -196,16 +206,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       throw error;
     }
   };
-  const slotsFor = (purpose: string, count: number): Slots =>
+  const slotsFor = (purpose: string, count: number, patienceMs = DATABASE_PATIENCE_MS): Slots =>
     new Slots({
       count,
       connect: () => connect(purpose),
-      patienceMs: DATABASE_PATIENCE_MS,
+      patienceMs,
       log: (message) => log.warn({ message, purpose }, "database.connection"),
     });
   const counts = slotsPerKind(config);
   const slots = {
-    push: slotsFor("push", counts.push),
+    push: slotsFor("push", counts.push, config.spoolAfterMs),
     pop: slotsFor("pop", counts.pop),
     ack: slotsFor("ack", counts.ack),
     transaction: slotsFor("transaction", counts.transaction),
@@ -214,6 +224,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     "secondary",
     Math.max(1, Math.floor(config.secondaryConnectionCount / config.workerCount)),
   );
+  const pools = [...Object.values(slots), secondary];
+  const watch = new DatabaseWatch({ pools, connect: () => connect("watch"), now, log });
   const use = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -299,6 +311,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     changed: (modes) => {
       log.warn({ ...modes }, "maintenance.switched");
       if (modes.pop) popper.refuseAll();
+      spool.setMaintenance(modes.push);
     },
   });
   const hints = new HintReader(
@@ -380,7 +393,31 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     now,
     patienceMs: LANE_PATIENCE_MS,
     busyPauseMs: config.busyPartitionRetryMs,
+    stallMs: config.spoolAfterMs,
   });
+  const seal = recordSeal(keyring);
+  const spool = new Spool({
+    line: spoolFolder === undefined ? undefined : line,
+    seal,
+    pusher,
+    drainer: new Drainer({ directory, pusher, seal, use, now, clock: Date.now }),
+    probe: () => slots.push.use((session) => session.run(statements.ping, [])),
+    log,
+  });
+  const spoolFigures = (): SpoolFigures => {
+    const { latest } = spool;
+    return latest
+      ? {
+          pending: latest.pending,
+          failed: latest.rejected,
+          failedFiles: latest.rejected,
+          failedBytes: latest.rejectedBytes,
+          healthy: latest.isHealthy,
+        }
+      : NO_SPOOL;
+  };
+  line.onMessage((message) => spool.received(message as ToWorker));
+  line.onEnd(() => spool.stop());
   const settler = new Settler({
     directory,
     leases,
@@ -481,6 +518,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   } as const;
   const dataPlaneOptions: DataPlaneOptions = {
     pusher,
+    spool,
     popper,
     settler,
     renewer,
@@ -557,7 +595,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     brokerFacts: () => ({
       bus: bus.state,
       busPeers: bus.peerCount,
-      spool: NO_SPOOL,
+      spool: spoolFigures(),
       connectionsNeeded: connectionCount(config),
     }),
     clock: Date.now,
@@ -631,7 +669,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     queues,
     canEncrypt: !keyring.isEmpty,
     clearing,
-    isReady: () => isDatabaseReady,
+    isReady: () => isDatabaseReady && !spool.isAway,
     sharedState: () => sharedState.shown(),
     metrics: brokerMetrics,
     workerIndex,
@@ -652,7 +690,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         pauses: new PauseRoutes(new Pausing({ use, changed: (queue) => hints.queuesChanged([queue]) })),
         maintenance: new MaintenanceRoutes({
           maintenance,
-          spool: () => NO_SPOOL,
+          spool: spoolFigures,
+          hasSpool: spool.isEnabled,
           isDatabaseHealthy: () => secondary.total > 0,
           workerIndex,
         }),
@@ -661,6 +700,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         status: new StatusRoutes({ analytics, readTimestamp, clockMs }),
         analytics: new AnalyticsRoutes({ analytics, readTimestamp, clockMs }),
         sweeps: new SweepRoutes({ sweeps: new Sweeps(use), readTimestamp, clockMs }),
+        spool: new SpoolRoutes(spool, seal, spoolFolder ?? null),
       },
       {
         popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
@@ -692,6 +732,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     now,
   });
   tokens?.start();
+  await spool.join();
   const port = await server.listen(config.port, config.host);
 
   return {
@@ -699,7 +740,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     databaseReady: () => {
       if (isDatabaseReady) return;
       isDatabaseReady = true;
-      for (const each of [...Object.values(slots), secondary]) each.start();
+      for (const pool of pools) pool.start();
+      spool.databaseReady();
+      watch.start();
       hints.start();
       minutes.start();
       if (config.busEnabled) bus.start();
@@ -721,8 +764,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       const traced = tracing?.stop(Math.min(Math.max(leftMs, SPANS_MS_MIN), SPANS_MS_MAX));
       await minutes.stop();
       await audit.flush();
+      spool.stop();
+      watch.stop();
       await bus.stop();
-      await Promise.all([...Object.values(slots), secondary].map((each) => each.stop()));
+      await Promise.all(pools.map((pool) => pool.stop()));
       await traced;
     },
   };

@@ -77,7 +77,7 @@ interface SecretRow extends Described {
 }
 
 interface DescribedOnlyRow extends Described {
-  readonly readBy: "database-settings.ts" | "open-telemetry.ts";
+  readonly readBy: "crash-point.ts" | "database-settings.ts" | "open-telemetry.ts";
   readonly kind: "boolean" | "text" | "one-of" | "secret";
   readonly choices?: readonly string[];
   readonly default: { readonly unset: string };
@@ -98,6 +98,7 @@ const GROUPS = [
   "Traces",
   "Metrics",
   "Maintenance",
+  "Spool",
 ] as const;
 type Group = (typeof GROUPS)[number];
 
@@ -389,6 +390,21 @@ const VARIABLES = [
     kind: "integer", default: 10_000, min: 100, max: 3_600_000,
     meaning: "Pause between two sweeps for leases that ran out, in milliseconds; a lease that ran out less "
       + "than that ago is left to its late consumer, unless another pop wants its partition." },
+  { name: "QUEEN_SPOOL_DIR", field: "spoolDir", group: "Spool", kind: "text",
+    default: { unset: "unset: FILE_BUFFER_DIR, or the data folder with `-spool/<port>` behind its name" },
+    meaning: "Folder of the messages that were pushed while PostgreSQL was away; each broker needs its own." },
+  { name: "FILE_BUFFER_DIR", field: "fileBufferDir", group: "Spool", kind: "text",
+    default: { unset: "unset" },
+    meaning: "The same, where QUEEN_SPOOL_DIR is unset." },
+  { name: "QUEEN_SPOOL_MAX_BYTES", field: "spoolBytesMax", group: "Spool", kind: "integer",
+    default: 1024 ** 3, min: 0, max: 1024 ** 5,
+    meaning: "Bytes that may wait on the disk; a push beyond them is answered 503. 0: no spool." },
+  { name: "QUEEN_SPOOL_AFTER_MS", field: "spoolAfterMs", group: "Spool", kind: "integer",
+    default: 2000, min: 50, max: 600_000,
+    meaning: "A push goes to the disk when PostgreSQL has taken none for so many milliseconds." },
+  { name: "QUEEN_CRASH_AT", readBy: "crash-point.ts", group: "Spool", kind: "text",
+    default: { unset: "unset" },
+    meaning: "For tests: the broker kills itself at this point; see crash-point.ts." },
 ] as const satisfies readonly Row[];
 
 type TableRow = (typeof VARIABLES)[number];
@@ -476,8 +492,8 @@ const WITHOUT_EFFECT: readonly { readonly names: readonly string[]; readonly rea
       "a worker is named by its host and its number; METRICS_RETENTION_DAYS says how long figures are kept",
   },
   {
-    names: ["FILE_BUFFER_*"],
-    reason: "this version has no buffer on disk; a push while PostgreSQL is away is answered 503",
+    names: ["FILE_BUFFER_FLUSH_MS", "FILE_BUFFER_MAX_BATCH", "FILE_BUFFER_EVENTS_PER_FILE"],
+    reason: "the spool writes at once and drains in batches of its own; see QUEEN_SPOOL_MAX_BYTES",
   },
   {
     names: ["QUEEN_CACHE_*"],

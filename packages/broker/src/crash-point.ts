@@ -6,8 +6,22 @@
  *   <kind>-sent     the call is on its way
  *   <kind>-done     it is committed, nobody was told
  *   answer-half     the first half of an answer has left
+ *   spool-…         around the write, the sync and the removal of a spool's file
+ *   drain-…         around the append of what was spooled, and the note that it was
  */
-export type CrashPoint = `${string}-${"unsent" | "sent" | "done"}` | "answer-half";
+export type CrashPoint =
+  | `${string}-${"unsent" | "sent" | "done"}`
+  | "answer-half"
+  | "push-before-append"
+  | "push-after-append"
+  | "pop-after-take"
+  | "spool-before-write"
+  | "spool-before-sync"
+  | "spool-after-sync"
+  | "drain-before-append"
+  | "drain-after-append"
+  | "drain-after-settle"
+  | "spool-before-unlink";
 
 const [wanted = "", count = "1"] = (process.env.QUEEN_CRASH_AT ?? "").split(":");
 let left = Number(count);

@@ -19,10 +19,11 @@ import cluster from "node:cluster";
 import { readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { availableParallelism } from "node:os";
+import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startBroker } from "./broker.ts";
-import { ListenError, runWorker, Supervisor } from "./cluster/supervisor.ts";
+import { ListenError, runWorker, type ServiceListener, Supervisor } from "./cluster/supervisor.ts";
 import {
   type Config,
   ConfigError,
@@ -34,14 +35,18 @@ import {
   readConfig,
 } from "./config.ts";
 import { type DatabaseSettings, describe, readDatabaseSettings } from "./postgres/database-settings.ts";
+import { FolderInUseError } from "./postgres/embedded-owner.ts";
 import { defaultDataDir, type EmbeddedServer, startEmbeddedServer } from "./postgres/embedded-server.ts";
 import { DatabaseRefusedError, prepareDatabase } from "./postgres/prepare-database.ts";
+import type { ToKeeper } from "./spooling/conversation.ts";
+import { Keeper } from "./spooling/keeper.ts";
 import { createLog, type Log, type LogLevel } from "./telemetry.ts";
 
 interface WorkerOrders {
   readonly config: Config;
   readonly database: DatabaseSettings;
   readonly version: string;
+  readonly spoolFolder: string | undefined;
 }
 
 // What a worker may take beyond the time for requests in flight: to give leases back and close connections.
@@ -135,10 +140,12 @@ async function serve(
   version: string,
   log: Log,
 ): Promise<number> {
+  const keeper = await openSpool(config, log);
   const supervisor = new Supervisor<WorkerOrders>({
     script: fileURLToPath(import.meta.url),
     workerCount: config.workerCount,
     stopMsMax: config.shutdownTimeoutMs + STOP_EXTRA_MS,
+    listener: listenerOf(keeper),
     log,
   });
   const embedded =
@@ -157,14 +164,15 @@ async function serve(
     const startedMs = performance.now();
     supervisor.start();
     const database = given ?? (await untilAborted(embedded!.start(), end.signal));
-    supervisor.give({ config, database, version });
+    supervisor.give({ config, database, version, spoolFolder: keeper?.folder });
     const connectTimeoutMs = config.connectTimeoutMs;
     const prepared = prepareDatabase({ database, connectTimeoutMs, log, signal: end.signal });
     prepared.then(() => supervisor.databaseReady()).catch(() => {}); // awaited below
     const [port] = await untilAborted(Promise.all([supervisor.ready, prepared]), end.signal);
     const readyMs = Math.round(performance.now() - startedMs);
     log.info({ port, workers: config.workerCount, version, readyMs }, "broker.ready");
-    print(banner(version, baseUrl(config, port), embedded?.dataDir ?? describe(database), config));
+    const data = embedded?.dataDir ?? describe(database);
+    print(banner(version, baseUrl(config, port), data, config, keeper?.folder));
     await untilAborted(new Promise<never>(() => {}), end.signal);
   } catch (error) {
     if (!end.signal.aborted) {
@@ -175,6 +183,7 @@ async function serve(
   }
 
   await supervisor.stop();
+  await keeper?.close();
   try {
     await embedded?.stop();
   } catch (error) {
@@ -183,6 +192,36 @@ async function serve(
   }
   log.info({ exitCode }, "broker.stopped");
   return exitCode;
+}
+
+/**
+ * The spool, where it can be had. A folder that somebody else uses is a mistake to correct; a folder that cannot be
+ * used is no reason to refuse service while PostgreSQL is there.
+ */
+async function openSpool(config: Config, log: Log): Promise<Keeper | undefined> {
+  const { spoolDir, fileBufferDir, dataDir, spoolBytesMax: bytesMax, port } = config;
+  if (bytesMax === 0) return undefined;
+  const beside = `${resolve(dataDir ?? defaultDataDir())}-spool`;
+  const folder = resolve(spoolDir ?? fileBufferDir ?? join(beside, String(port)));
+  try {
+    const keeper = await Keeper.open({ folder, bytesMax, log });
+    const { pending, rejected, damaged } = keeper.figures;
+    log.info({ folder, pending, rejected, damaged }, "spool.open");
+    return keeper;
+  } catch (error) {
+    if (error instanceof FolderInUseError) throw new ConfigError([error.message]);
+    const message =
+      "pushes are refused while PostgreSQL is away: set QUEEN_SPOOL_DIR to a folder that can be written";
+    log.warn({ message, folder, error }, "spool.unusable");
+    return undefined;
+  }
+}
+
+function listenerOf(keeper: Keeper | undefined): ServiceListener {
+  return {
+    received: (line, message) => keeper?.received(line, message as ToKeeper),
+    left: (line) => keeper?.left(line),
+  };
 }
 
 function problemOf(error: unknown, { host, port }: Config): string {
@@ -338,13 +377,20 @@ function openness(config: Config): string {
 }
 
 /** The lines work when they are pasted one after the other, in any shell with curl and sed. */
-function banner(version: string, url: string, data: string, config: Config): string {
+function banner(
+  version: string,
+  url: string,
+  data: string,
+  config: Config,
+  spool: string | undefined,
+): string {
   const curl = asksForCredentials(config) ? 'curl -H "Authorization: Bearer $QUEEN_TOKEN"' : "curl";
   const item = '{"items":[{"queue":"demo","partition":"customer-1","payload":{"hello":"world"}}]}';
   const fields = ["transactionId", "partitionId", "leaseId"].map((name) => `("${name}":"[^"]*")`).join(".*");
   return `
 Queen ${version} is ready at ${url}
 Its data is in ${data}
+${spool === undefined ? "It has no spool: pushes are refused while PostgreSQL is away" : `Pushes while PostgreSQL is away wait in ${spool}`}
 ${openness(config)}
 
 Push a message, pop it, and acknowledge it:
@@ -373,10 +419,20 @@ if (cluster.isPrimary) {
 } else {
   let log = brokerLog("info");
   runWorker<WorkerOrders>(
-    ({ config, database, version }, workerIndex, askOthers) => {
+    ({ config, database, version, spoolFolder }, workerIndex, line, askOthers) => {
       process.title = `queen worker ${workerIndex + 1}`;
       log = brokerLog(config.logLevel).child({ worker: workerIndex + 1 });
-      return startBroker({ config: Object.freeze(config), database, log, workerIndex, version, askOthers });
+      const frozen = Object.freeze(config);
+      return startBroker({
+        config: frozen,
+        database,
+        log,
+        workerIndex,
+        version,
+        line,
+        spoolFolder,
+        askOthers,
+      });
     },
     () => log,
   );

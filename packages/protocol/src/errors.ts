@@ -16,6 +16,7 @@ export const ERRORS = {
   ENCRYPTION_KEY_MISSING: { status: 503, retryable: true },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true },
   IDENTITY_PROVIDER_UNAVAILABLE: { status: 503, retryable: true },
+  SPOOL_UNAVAILABLE: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },
   MESSAGE_DAMAGED: { status: 500, retryable: false },
   INTERNAL: { status: 500, retryable: false },

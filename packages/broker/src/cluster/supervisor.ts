@@ -39,6 +39,7 @@ type ToWorker<Orders> =
       readonly stopMsMax: number;
     }
   | { readonly queen: "database-ready" }
+  | { readonly queen: "service"; readonly message: unknown }
   | { readonly queen: "stop" }
   | QuestionMessage
   | AnswersMessage;
@@ -48,9 +49,29 @@ type ToSupervisor =
   | { readonly queen: "listening"; readonly port: number }
   | { readonly queen: "ready" }
   | { readonly queen: "stopping" }
+  | { readonly queen: "service"; readonly message: unknown }
   | { readonly queen: "failed"; readonly message: string; readonly code: string | undefined }
   | AskMessage
   | AnswerMessage;
+
+/** The way to the service of one worker. */
+export interface WorkerLine {
+  send(message: unknown): void;
+}
+
+/** The way from a worker's service to the primary process. */
+export interface PrimaryLine {
+  send(message: unknown): void;
+  onMessage(listener: (message: unknown) => void): void;
+  /** The primary process is gone; the worker is about to stop. */
+  onEnd(listener: () => void): void;
+}
+
+/** Hears what the services of workers say to the primary process. */
+export interface ServiceListener {
+  received(line: WorkerLine, message: unknown): void;
+  left(line: WorkerLine): void;
+}
 
 export interface SupervisorOptions {
   /** The file that a worker process runs. */
@@ -58,6 +79,7 @@ export interface SupervisorOptions {
   readonly workerCount: number;
   /** How long a worker may take to stop before it is killed. */
   readonly stopMsMax: number;
+  readonly listener: ServiceListener;
   readonly log: Log;
 }
 
@@ -74,6 +96,7 @@ export class ListenError extends Error {
 
 interface WorkerRecord {
   readonly workerIndex: number;
+  readonly line: WorkerLine;
   state: "forked" | "waiting" | "starting" | "serving" | "stopping";
   servingSinceMs: number;
 }
@@ -125,7 +148,8 @@ export class Supervisor<Orders> {
     // One worker accepts for itself. Several get their connections in turn from here, for an even share: the
     // kernel would give most of them to one.
     cluster.schedulingPolicy = this.#options.workerCount === 1 ? cluster.SCHED_NONE : cluster.SCHED_RR;
-    cluster.setupPrimary({ exec: this.#options.script, args: [], execArgv });
+    // Messages of the services hold bytes.
+    cluster.setupPrimary({ exec: this.#options.script, args: [], execArgv, serialization: "advanced" });
     for (let index = 0; index < this.#options.workerCount; index += 1) this.#fork(index);
   }
 
@@ -171,7 +195,8 @@ export class Supervisor<Orders> {
 
   #fork(workerIndex: number): void {
     const worker = cluster.fork();
-    const record: WorkerRecord = { workerIndex, state: "forked", servingSinceMs: 0 };
+    const line = { send: (message: unknown) => this.#send(worker, { queen: "service", message }) };
+    const record: WorkerRecord = { workerIndex, line, state: "forked", servingSinceMs: 0 };
     this.#workers.set(worker, record);
     worker.on("message", (message: ToSupervisor) => this.#receive(worker, record, message));
     worker.on("error", (error) => {
@@ -203,6 +228,9 @@ export class Supervisor<Orders> {
         // Somebody asked this one worker to end: the next takes over while it answers what it has begun.
         record.state = "stopping";
         if (this.#stopping === undefined) this.#fork(record.workerIndex);
+        return;
+      case "service":
+        this.#options.listener.received(record.line, message.message);
         return;
       case "failed":
         if (this.#port === undefined && message.code !== undefined && LISTEN_CODES.has(message.code)) {
@@ -236,8 +264,9 @@ export class Supervisor<Orders> {
     if (this.#isDatabaseReady) this.#send(worker, { queen: "database-ready" });
   }
 
-  #ended(worker: Worker, { workerIndex, state, servingSinceMs }: WorkerRecord, how: string): void {
+  #ended(worker: Worker, { workerIndex, line, state, servingSinceMs }: WorkerRecord, how: string): void {
     this.#workers.delete(worker);
+    this.#options.listener.left(line);
     if (this.#stopping !== undefined) {
       if (this.#workers.size === 0) this.#noWorkerIsLeft();
       return;
@@ -273,6 +302,7 @@ export function runWorker<Orders>(
   serve: (
     orders: Orders,
     workerIndex: number,
+    line: PrimaryLine,
     ask: (question: string) => Promise<Answers>,
   ) => Promise<WorkerService>,
   log: () => Log,
@@ -282,10 +312,21 @@ export function runWorker<Orders>(
   let isStopping = false;
   let isTerminalGone = false;
   const asker = new Asker(tell);
+  let heard = (_message: unknown): void => {};
+  let lineEnded = (): void => {};
+  const line: PrimaryLine = {
+    send: (message) => tell({ queen: "service", message }),
+    onMessage: (listener) => {
+      heard = listener;
+    },
+    onEnd: (listener) => {
+      lineEnded = listener;
+    },
+  };
 
   const start = async (message: ToWorker<Orders> & { queen: "start" }): Promise<void> => {
     stopMsMax = message.stopMsMax;
-    service = serve(message.orders, message.workerIndex, (question) => asker.ask(question));
+    service = serve(message.orders, message.workerIndex, line, (question) => asker.ask(question));
     try {
       tell({ queen: "listening", port: (await service).port });
     } catch (error) {
@@ -334,6 +375,7 @@ export function runWorker<Orders>(
     }
     if (message.queen === "question") void answer(message);
     if (message.queen === "answers") asker.received(message);
+    if (message.queen === "service") heard(message.message);
     if (message.queen === "stop") void stop();
   });
   process.on("SIGINT", () => {});
@@ -348,6 +390,7 @@ export function runWorker<Orders>(
   worker.on("disconnect", () => {
     // Without this, Node.js ends the process here, with requests half answered.
     worker.exitedAfterDisconnect = true;
+    lineEnded();
     void stop();
   });
   process.on("uncaughtException", (error) => {

@@ -18,6 +18,7 @@ import type { Popper } from "../popping/popper.ts";
 import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Renewer } from "../settling/renewer.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
+import type { Spool } from "../spooling/spool.ts";
 import type { OperationSpan } from "../tracing.ts";
 import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
 import type { RequestMeter } from "./request-meter.ts";
@@ -27,6 +28,7 @@ import { describeAck, describePop, describePush } from "./span-facts.ts";
 
 export interface DataPlaneOptions {
   readonly pusher: Pusher;
+  readonly spool: Spool;
   readonly popper: Popper;
   readonly settler: Settler;
   readonly renewer: Renewer;
@@ -111,7 +113,7 @@ export class DataPlane {
   // ------------------------------------------------------------------------------------------------ push
 
   async push(request: Request, span?: OperationSpan): Promise<Answer> {
-    const { pusher, statistics, now, newTransactionId } = this.#options;
+    const { pusher, spool, statistics, now, newTransactionId } = this.#options;
     const startedAtMs = now();
     this.#options.active();
     const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
@@ -119,13 +121,17 @@ export class DataPlane {
     checkQueues(request.identity, items);
     if (span) describePush(span, items);
     if (items.length === 0) return { status: 201, body: "[]" };
-    if (!this.#options.isInformed()) await this.#options.inform();
-    if (this.#options.modes().push) {
+    // What the database would have to say is not asked for while it is away.
+    if (!spool.isEngaged) {
+      if (!this.#options.isInformed()) await this.#options.inform();
+      const admitted = this.#options.admit(items);
+      if (admitted) await admitted;
+    }
+    if (this.#options.modes().push && !spool.isEnabled) {
       throw new BrokerError("MAINTENANCE", "Push maintenance is on: nothing was stored. Try again later.");
     }
-    const admitted = this.#options.admit(items);
-    if (admitted) await admitted;
-    const pushed = await pusher.push(items, span);
+    const pushed = await (spool.isEngaged ? spool.push(items, span) : pusher.push(items, span));
+    if (pushed.strandedItems && !pushed.error) await spool.take(pushed);
     statistics.push.answered(items.length, now() - startedAtMs);
     this.#options.meter.pushed(pushed);
     if (pushed.error) throw pushed.error;
@@ -406,7 +412,7 @@ export class DataPlane {
   // ----------------------------------------------------------------------------------------- transaction
 
   async transaction(request: Request, span?: OperationSpan): Promise<Answer> {
-    const { transactor, statistics, now, newTransactionId } = this.#options;
+    const { transactor, spool, statistics, now, newTransactionId } = this.#options;
     const startedAtMs = now();
     const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
     const body = parseTransactionBody(
@@ -419,6 +425,10 @@ export class DataPlane {
     const transactionId = newTransactionId();
     let results: TransactionResult[] | undefined;
     try {
+      if (spool.isEngaged) {
+        const pushes = body.operations.filter((operation) => operation.type === "push");
+        await spool.refuseHeld(pushes.map((operation) => operation.item));
+      }
       results = await transactor.run(body, span);
       return {
         status: 200,
@@ -461,14 +471,20 @@ function requiredJson(request: Request): unknown {
   return body;
 }
 
-function pushAnswer({ items, lanes, offsets, isDuplicate }: PushRequest): string {
+function pushAnswer({ items, lanes, offsets, isDuplicate, strandedItems }: PushRequest): string {
   let body = "[";
   for (let index = 0; index < items.length; index++) {
     const { fragment } = items[index]!;
-    const lane = lanes[index]!;
-    const id = `${lane.messageIdPrefix}${offsetSuffix(offsets[index]!)}`;
     const transactionId = transactionIdJson(fragment);
     const separator = index === 0 ? "" : ",";
+    if (strandedItems?.has(index)) {
+      const queue = encodeString(items[index]!.queue);
+      const partition = encodeString(items[index]!.partition);
+      body += `${separator}{"index":${index},"status":"buffered","queue":${queue},"partition":${partition},"transactionId":${transactionId},"transaction_id":${transactionId},"queueName":${queue}}`;
+      continue;
+    }
+    const lane = lanes[index]!;
+    const id = `${lane.messageIdPrefix}${offsetSuffix(offsets[index]!)}`;
     body += isDuplicate[index]
       ? `${separator}{"index":${index},"status":"duplicate","transaction_id":${transactionId},"message_id":"${id}","queueName":${lane.queue.nameJson}}`
       : `${separator}{"index":${index},"status":"queued","transaction_id":${transactionId},"message_id":"${id}","partition_id":"${lane.partitionId}","trace_id":${traceIdJson(fragment)},"queueName":${lane.queue.nameJson}}`;

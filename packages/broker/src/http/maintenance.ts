@@ -7,6 +7,8 @@ import type { Answer } from "./route.ts";
 export interface MaintenanceRoutesOptions {
   readonly maintenance: Maintenance;
   readonly spool: () => SpoolFigures;
+  /** Whether pushes can wait on the broker's disk. */
+  readonly hasSpool: boolean;
   /** Whether the database can be used, as far as this worker knows. */
   readonly isDatabaseHealthy: () => boolean;
   readonly workerIndex: number;
@@ -44,16 +46,18 @@ export class MaintenanceRoutes {
   }
 
   async set(enabled: boolean): Promise<Answer> {
-    const { maintenance, spool } = this.#options;
+    const { maintenance, spool, hasSpool } = this.#options;
     await maintenance.set("push", enabled);
     const { pending, healthy } = spool();
     return json(200, {
       maintenanceMode: enabled,
       bufferedMessages: pending,
       bufferHealthy: healthy,
-      message: enabled
-        ? "Push maintenance is on: pushes are refused with 503 until it is switched off."
-        : "Push maintenance is off: pushes are stored.",
+      message: !enabled
+        ? "Push maintenance is off: pushes are stored."
+        : hasSpool
+          ? "Push maintenance is on: pushes wait on the disks of the brokers until it is switched off."
+          : "Push maintenance is on: pushes are refused with 503 until it is switched off.",
     });
   }
 

@@ -25,11 +25,13 @@ import { pauseRoutes } from "./routes/pauses.ts";
 import { queueRoutes } from "./routes/queues.ts";
 import { resourceRoutes } from "./routes/resources.ts";
 import { sharedStateRoutes } from "./routes/shared-state.ts";
+import { spoolRoutes } from "./routes/spool.ts";
 import { stateRoutes } from "./routes/state.ts";
 import { statusRoutes } from "./routes/status.ts";
 import { sweepRoutes } from "./routes/sweeps.ts";
 import { traceRoutes } from "./routes/traces.ts";
 import type { SharedState } from "./shared-state.ts";
+import type { SpoolRoutes } from "./spool.ts";
 import type { StatusRoutes } from "./status.ts";
 import type { SweepRoutes } from "./sweeps.ts";
 import type { TraceRoutes } from "./traces.ts";
@@ -51,6 +53,7 @@ export interface Handlers {
   readonly status: StatusRoutes;
   readonly analytics: AnalyticsRoutes;
   readonly sweeps: SweepRoutes;
+  readonly spool: SpoolRoutes;
 }
 
 export interface RouteOptions {
@@ -77,6 +80,7 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
     ...sweepRoutes(handlers.sweeps),
     ...stateRoutes(handlers.admin),
     ...accessRoutes(handlers.keys),
+    ...spoolRoutes(handlers.spool),
     ...documentationRoutes(() => {
       documentation ??= new Documentation(all, version);
       return documentation;

@@ -18,6 +18,17 @@ export interface MessageOwner {
   queued(index: number, lane: Lane, offset: number): void;
   duplicate(index: number, lane: Lane, offset: number): void;
   failed(index: number, error: Error): void;
+  /**
+   * The database is away, for this reason. The message is not tried any more. If an append with an unknown outcome may
+   * have stored it, `doubt` says where.
+   */
+  stranded(index: number, reason: Error, doubt: Doubt | undefined): void;
+}
+
+/** Where a message may be: in this partition, from this offset on. */
+export interface Doubt {
+  readonly partition: number;
+  readonly from: number;
 }
 
 /** A message on its way into a lane. */
@@ -38,6 +49,8 @@ export class PendingMessage {
   freshTo = -1;
   /** An append with an unknown outcome may have stored it, at this offset or later. */
   doubtFrom = Infinity;
+  /** Its owner was told that it is stranded, and hears no more of it. */
+  isStranded = false;
 
   constructor(
     owner: MessageOwner,
@@ -63,15 +76,23 @@ export class PendingMessage {
   }
 
   queued(lane: Lane, offset: number): void {
-    this.owner.queued(this.index, lane, offset);
+    if (!this.isStranded) this.owner.queued(this.index, lane, offset);
   }
 
   duplicate(lane: Lane, offset: number): void {
-    this.owner.duplicate(this.index, lane, offset);
+    if (!this.isStranded) this.owner.duplicate(this.index, lane, offset);
   }
 
   failed(error: Error): void {
-    this.owner.failed(this.index, error);
+    if (!this.isStranded) this.owner.failed(this.index, error);
+  }
+
+  strand(reason: Error, lane?: Lane): void {
+    if (this.isStranded) return;
+    this.isStranded = true;
+    const doubt =
+      lane && this.doubtFrom < Infinity ? { partition: lane.id, from: this.doubtFrom } : undefined;
+    this.owner.stranded(this.index, reason, doubt);
   }
 }
 
@@ -88,6 +109,8 @@ export class Lane {
   nextOffset: number;
   pending: PendingMessage[] = [];
   pendingBytes = 0;
+  /** Those of an append under way. */
+  inFlight: readonly PendingMessage[] = [];
   /** So many messages at its head go one by one: they were refused together, and one of them is to blame. */
   alone = 0;
   /** Somebody appends: the lane's turn is taken. */

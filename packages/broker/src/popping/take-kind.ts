@@ -1,5 +1,6 @@
 /** Take as a kind of batched operation: an operation is a pop with the lanes that it tries. */
 import type { BatchKind } from "../batching/batcher.ts";
+import { crashPoint } from "../crash-point.ts";
 import { endOf, type SegmentCache, startOf } from "../lanes/segment-cache.ts";
 import { WAIT_BOUNDS } from "../metering/distribution.ts";
 import { parseRanges } from "../operations/offset-ranges.ts";
@@ -61,6 +62,7 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
         held.map(startOf),
         held.map(endOf),
       ]);
+      crashPoint("pop-after-take");
       const byLane = new Map<number, TakeRow[]>();
       for (const row of rows) {
         const known = byLane.get(row.lane);

@@ -36,6 +36,11 @@ export interface Ownership {
   leave(): void;
 }
 
+/** A process that lives owns the folder. The message says what to do. */
+export class FolderInUseError extends Error {
+  override readonly name = "FolderInUseError";
+}
+
 interface Owner {
   readonly pid: number;
   readonly started: string;
@@ -47,8 +52,15 @@ const TOUCH_EVERY_MS = 1_000;
 // Several missed touches: a busy process may be late with one, and a dead one should not cost a long wait.
 const TOUCHES_MISSED_MS = 6_000;
 
-/** Makes this process the owner of the folder, or throws an Error that names the process that is. */
-export async function claimFolder(dataDir: string, log: (line: string) => void): Promise<Ownership> {
+/**
+ * Makes this process the owner of the folder, or throws a FolderInUseError that names the process that is. `inUse` is what
+ * that says: who uses the folder, and what to do.
+ */
+export async function claimFolder(
+  dataDir: string,
+  log: (line: string) => void,
+  inUse: (dataDir: string, who: string) => string = dataInUse,
+): Promise<Ownership> {
   const file = join(dataDir, "owner.json");
   const mine = JSON.stringify({ pid: process.pid, started: startOf(process.pid) ?? UNKNOWN, place: place() });
   let tookOver = false;
@@ -56,7 +68,7 @@ export async function claimFolder(dataDir: string, log: (line: string) => void):
     const found = readText(file);
     if (found === undefined) continue; // released meanwhile
     const owner = parseOwner(found);
-    if (await isAlive(owner, file, dataDir, log)) throw new Error(inUse(dataDir, owner));
+    if (await isAlive(owner, file, dataDir, log)) throw new FolderInUseError(inUse(dataDir, nameOf(owner)));
     tookOver = removeIfStill(file, found) || tookOver;
   }
   const touching = setInterval(() => {
@@ -75,14 +87,14 @@ export async function claimFolder(dataDir: string, log: (line: string) => void):
   };
 }
 
-function inUse(dataDir: string, owner: Owner | undefined): string {
+function nameOf(owner: Owner | undefined): string {
   const where = owner?.place === place() ? "" : " in another container or on another machine";
-  const who = owner === undefined ? "Another process" : `Process ${owner.pid}${where}`;
-  return (
-    `${who} is using the data folder ${dataDir}: stop it, set QUEEN_DATA_DIR to another folder, ` +
-    "or set DATABASE_URL to a PostgreSQL that several brokers share."
-  );
+  return owner === undefined ? "Another process" : `Process ${owner.pid}${where}`;
 }
+
+const dataInUse = (dataDir: string, who: string): string =>
+  `${who} is using the data folder ${dataDir}: stop it, set QUEEN_DATA_DIR to another folder, ` +
+  "or set DATABASE_URL to a PostgreSQL that several brokers share.";
 
 async function isAlive(
   owner: Owner | undefined,

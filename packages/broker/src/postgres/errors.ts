@@ -109,6 +109,17 @@ export function isDatabaseFault(error: unknown): boolean {
   return classify(error).code !== "VALIDATION_FAILED";
 }
 
+/**
+ * Whether the database cannot take anything now: it cannot be reached, is starting or stopping, is no primary, or has
+ * no room. A lock that was not got and a statement that took too long are no signs of that.
+ */
+export function isAway(error: unknown): boolean {
+  const known = classify(error);
+  const cause = known.cause ?? error;
+  if (known.code !== "DATABASE_UNAVAILABLE" || isRolledBack(cause)) return false;
+  return !(cause instanceof PostgresError && cause.sqlstate === "57014");
+}
+
 function codeOf(error: unknown): ErrorCode {
   if (error instanceof ConnectionLostError) return "DATABASE_UNAVAILABLE";
   if (!(error instanceof PostgresError)) return "INTERNAL";

@@ -28,8 +28,10 @@ export class Slots {
   readonly #all = new Set<Session>();
   readonly #listeners: (() => void)[] = [];
   readonly #pauses = new Set<NodeJS.Timeout>();
-  #busy = 0;
   #waiting = 0;
+  /** When each busy session was taken. */
+  readonly #takenAtMs = new Map<Session, number>();
+  #answeredAtMs = 0;
   #stopped = false;
   #refusal: BrokerError | undefined = new BrokerError(
     "DATABASE_UNAVAILABLE",
@@ -52,7 +54,7 @@ export class Slots {
   }
 
   get busy(): number {
-    return this.#busy;
+    return this.#takenAtMs.size;
   }
 
   /** Pieces of work that wait for a slot. */
@@ -69,6 +71,12 @@ export class Slots {
     return this.#refusal;
   }
 
+  /** Since when calls are in flight and none was answered; undefined: nobody waits for an answer. */
+  get silentSinceMs(): number | undefined {
+    const [oldest] = this.#takenAtMs.values();
+    return oldest === undefined ? undefined : Math.max(oldest, this.#answeredAtMs);
+  }
+
   /** The listener is called when a slot gets free and when availability changes. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener);
@@ -76,12 +84,13 @@ export class Slots {
 
   take(): Session | undefined {
     const session = this.#idle.pop();
-    if (session) this.#busy++;
+    if (session) this.#takenAtMs.set(session, performance.now());
     return session;
   }
 
   give(session: Session): void {
-    this.#busy--;
+    this.#takenAtMs.delete(session);
+    this.#answeredAtMs = performance.now();
     if (!session.closed) this.#idle.push(session);
     this.#changed();
   }
@@ -111,6 +120,14 @@ export class Slots {
       this.#waiting++;
       this.#listeners.push(retry);
     });
+  }
+
+  /** The database does not answer: gives up all connections, refuses work, and goes on trying to connect. */
+  cut(reason: Error): void {
+    if (this.#stopped || this.#all.size === 0) return;
+    this.#refusal = unreachable();
+    for (const session of [...this.#all]) session.destroy(reason);
+    this.#changed();
   }
 
   async stop(): Promise<void> {
@@ -163,10 +180,7 @@ export class Slots {
     this.#patience ??= setTimeout(() => {
       this.#patience = undefined;
       if (this.#stopped) return;
-      this.#refusal = new BrokerError(
-        "DATABASE_UNAVAILABLE",
-        "PostgreSQL cannot be reached. The broker goes on trying; try again in a moment.",
-      );
+      this.#refusal = unreachable();
       this.#changed();
     }, this.#options.patienceMs);
   }
@@ -175,3 +189,9 @@ export class Slots {
     for (const listener of [...this.#listeners]) listener();
   }
 }
+
+const unreachable = (): BrokerError =>
+  new BrokerError(
+    "DATABASE_UNAVAILABLE",
+    "PostgreSQL cannot be reached. The broker goes on trying; try again in a moment.",
+  );

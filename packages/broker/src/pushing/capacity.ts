@@ -9,6 +9,7 @@
 import { BrokerError } from "@queen/protocol";
 import type { Directory, LaneName } from "../lanes/directory.ts";
 import type { Queue } from "../lanes/queue.ts";
+import { isAway } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import { queueDepths } from "../postgres/statements.ts";
 
@@ -48,7 +49,10 @@ export class Capacity {
     this.#options = options;
   }
 
-  /** Lets all of a request's messages in, or none: rejects where a queue is full. Undefined: there is no limit. */
+  /**
+   * Lets all of a request's messages in, or none: rejects where a queue is full. Undefined: there is no limit. While
+   * the database is away nothing is refused for its sake.
+   */
   admit(items: readonly LaneName[]): Promise<void> | undefined {
     const { directory } = this.#options;
     let name: string | undefined;
@@ -56,7 +60,11 @@ export class Capacity {
       if (item.queue === name) continue;
       name = item.queue;
       const queue = directory.queue(name);
-      if (!queue || queue.options.sizeMax > 0) return this.#admitLimited(items);
+      if (!queue || queue.options.sizeMax > 0) {
+        return this.#admitLimited(items).catch((error) => {
+          if (!isAway(error)) throw error;
+        });
+      }
     }
     return undefined;
   }

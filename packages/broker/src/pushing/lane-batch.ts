@@ -63,7 +63,9 @@ export function takeLaneBatch(lane: Lane): LaneBatch {
   const batch = makeLaneBatch(lane, lane.pending);
   const taken = batch.messages.length + batch.twins.size;
   for (let index = 0; index < taken; index++) lane.pendingBytes -= lane.pending[index]!.fragment.length;
+  lane.inFlight = lane.pending;
   lane.pending = taken === lane.pending.length ? [] : lane.pending.slice(taken);
+  if (lane.pending.length > 0) lane.inFlight = lane.inFlight.slice(0, taken);
   return batch;
 }
 
@@ -73,7 +75,9 @@ export function giveBackLaneBatch(batch: LaneBatch): void {
   const twinsAfter = new Map<number, PendingMessage[]>();
   for (const [message, index] of batch.twins)
     twinsAfter.set(index, [...(twinsAfter.get(index) ?? []), message]);
-  const messages = batch.messages.flatMap((message, index) => [message, ...(twinsAfter.get(index) ?? [])]);
+  const messages = batch.messages
+    .flatMap((message, index) => [message, ...(twinsAfter.get(index) ?? [])])
+    .filter((message) => !message.isStranded);
   lane.pending = [...messages, ...lane.pending];
   for (const message of messages) lane.pendingBytes += message.fragment.length;
 }

@@ -6,16 +6,20 @@
  * lane was busy, deleted or changed by somebody else goes to its head again and is tried anew. An append
  * with an unknown outcome is tried again by the same transactionIds, so nothing is stored twice. Payloads of an
  * encrypted queue are sealed when they enter the lane, before they wait anywhere.
+ *
+ * When the database is away, or has taken nothing for a while, messages are not tried any more: they are stranded,
+ * and it is for their owner to say where they go.
  */
 import { BrokerError } from "@queen/protocol";
 import type { Batcher } from "../batching/batcher.ts";
+import { crashPoint } from "../crash-point.ts";
 import type { Directory } from "../lanes/directory.ts";
-import { type Lane, type MessageOwner, PendingMessage } from "../lanes/lane.ts";
+import { type Doubt, type Lane, type MessageOwner, PendingMessage } from "../lanes/lane.ts";
 import type { SegmentCache } from "../lanes/segment-cache.ts";
 import type { WindowStore } from "../lanes/window-store.ts";
 import type { Keyring } from "../operations/encryption.ts";
 import type { PushItem } from "../operations/push-body.ts";
-import { classify, isDeterministic } from "../postgres/errors.ts";
+import { classify, isAway, isDeterministic } from "../postgres/errors.ts";
 import { APPEND } from "../postgres/statements.ts";
 import type { OperationSpan } from "../tracing.ts";
 import { AppendError, type AppendResult } from "./append-kind.ts";
@@ -31,6 +35,10 @@ export class PushRequest implements MessageOwner {
   readonly span: OperationSpan | undefined;
   /** The first failure; what else was stored stays stored. */
   error: Error | undefined;
+  /** Items that the database did not take, by index, with where they may be nevertheless. */
+  strandedItems: Map<number, Doubt | undefined> | undefined;
+  /** Why they are stranded; undefined: they were not tried. */
+  strandedBy: Error | undefined;
   readonly #done: () => void;
   #left: number;
 
@@ -59,6 +67,13 @@ export class PushRequest implements MessageOwner {
     this.error ??= error;
     if (--this.#left === 0) this.#done();
   }
+
+  stranded(index: number, reason: Error | undefined, doubt: Doubt | undefined): void {
+    this.strandedBy ??= reason;
+    this.strandedItems ??= new Map();
+    this.strandedItems.set(index, doubt);
+    if (--this.#left === 0) this.#done();
+  }
 }
 
 export interface PusherOptions {
@@ -73,48 +88,76 @@ export interface PusherOptions {
   /** How long a message may wait for its lane before its producer is told to try again. */
   readonly patienceMs: number;
   readonly busyPauseMs: number;
+  /** After so long without a single append that the database took, messages that wait for one are stranded. */
+  readonly stallMs: number;
 }
+
+// Time is counted in steps that this process lived through: one that stood still itself has not waited.
+const STALL_STEPS = 8;
 
 export class Pusher {
   readonly #options: PusherOptions;
   readonly #draining = new Set<Lane>();
+  /** Messages whose lane is not known yet. */
+  readonly #opening = new Set<PendingMessage>();
+  #silentSteps = 0;
+  #watch: NodeJS.Timeout | undefined;
 
   constructor(options: PusherOptions) {
     this.#options = options;
   }
 
-  /** Resolves when every item is decided. */
-  push(items: readonly PushItem[], span?: OperationSpan): Promise<PushRequest> {
+  /** Resolves when every item is decided. Those that must not be tried are stranded at once. */
+  push(
+    items: readonly PushItem[],
+    span?: OperationSpan,
+    mustNotTry?: readonly boolean[],
+  ): Promise<PushRequest> {
     return new Promise((resolve) => {
       const request = new PushRequest(items, span, () => resolve(request));
       const deadlineAtMs = this.#options.now() + this.#options.patienceMs;
       for (let index = 0; index < items.length; index++) {
-        const item = items[index]!;
-        const message = new PendingMessage(request, index, item, deadlineAtMs);
-        const lane = this.#options.directory.lane(item.queue, item.partition);
-        if (lane) this.#enqueue(lane, message);
-        else this.#openAndEnqueue(item.queue, item.partition, message);
+        if (mustNotTry?.[index]) request.stranded(index, undefined, undefined);
+        else this.add(request, index, items[index]!, deadlineAtMs);
       }
     });
   }
 
+  /** Brings one message into its lane; its owner hears what became of it. */
+  add(owner: MessageOwner, index: number, item: PushItem, deadlineAtMs: number): void {
+    const message = new PendingMessage(owner, index, item, deadlineAtMs);
+    const lane = this.#options.directory.lane(item.queue, item.partition);
+    if (lane) this.#enqueue(lane, message);
+    else this.#openAndEnqueue(item.queue, item.partition, message);
+  }
+
   #openAndEnqueue(queue: string, partition: string, message: PendingMessage): void {
+    this.#opening.add(message);
+    this.#startWatch();
     this.#options.directory.open({ queue, partition }, true).then(
       (lane) => {
+        this.#opening.delete(message);
+        this.#silentSteps = 0;
         if (lane) this.#enqueue(lane, message);
         else if (this.#options.now() < message.deadlineAtMs) this.#openAndEnqueue(queue, partition, message);
         else message.failed(new BrokerError("OVERLOADED", `Queue ${queue} is being deleted. Try again.`));
       },
-      (error) => message.failed(error as Error),
+      (error) => {
+        this.#opening.delete(message);
+        if (isAway(error)) message.strand(error as Error);
+        else message.failed(error as Error);
+      },
     );
   }
 
   #enqueue(lane: Lane, message: PendingMessage): void {
+    if (message.isStranded) return;
     if (!this.#seal(lane, message)) return;
     lane.pending.push(message);
     lane.pendingBytes += message.fragment.length;
     if (this.#draining.has(lane)) return;
     this.#draining.add(lane);
+    this.#startWatch();
     void this.#drain(lane);
   }
 
@@ -129,6 +172,42 @@ export class Pusher {
     }
   }
 
+  /** Runs while messages wait, and for a step longer. */
+  #startWatch(): void {
+    if (this.#watch) return;
+    this.#silentSteps = 0;
+    this.#watch = setInterval(() => {
+      if (this.#draining.size === 0 && this.#opening.size === 0) {
+        clearInterval(this.#watch);
+        this.#watch = undefined;
+      } else if (++this.#silentSteps >= STALL_STEPS) this.#strandAll();
+    }, this.#options.stallMs / STALL_STEPS);
+    this.#watch.unref();
+  }
+
+  #strandAll(): void {
+    const reason = new BrokerError(
+      "DATABASE_UNAVAILABLE",
+      `PostgreSQL has taken no message for ${this.#options.stallMs} ms. Try again later.`,
+    );
+    for (const lane of this.#draining) {
+      const doubtFrom = lane.window?.completeTo ?? 0;
+      for (const message of lane.inFlight) {
+        message.doubtFrom = Math.min(message.doubtFrom, doubtFrom);
+        message.strand(reason, lane);
+      }
+      this.#strandPending(lane, reason);
+    }
+    for (const message of this.#opening) message.strand(reason);
+  }
+
+  #strandPending(lane: Lane, reason: Error): void {
+    const { pending } = lane;
+    lane.pending = [];
+    lane.pendingBytes = 0;
+    for (const message of pending) message.strand(reason, lane);
+  }
+
   async #drain(lane: Lane): Promise<void> {
     lane.usedAtMs = this.#options.now();
     let endTurn: (() => void) | undefined;
@@ -139,11 +218,14 @@ export class Pusher {
         if (lane.pending.length === 0) break;
         if (!lane.window || isSuspect(lane, lane.pending[0]!)) await this.#prepare(lane);
         if (lane.gone || lane.pending.length === 0) continue;
+        crashPoint("push-before-append");
         const result = await this.#options.appends.submit(lane);
+        lane.inFlight = [];
         const pauseMs = result instanceof AppendError ? this.#failed(result) : this.#finished(result);
         if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
     } catch (error) {
+      if (isAway(error)) this.#strandPending(lane, error as Error);
       for (const message of lane.pending.splice(0)) message.failed(error as Error);
       lane.pendingBytes = 0;
     } finally {
@@ -156,7 +238,7 @@ export class Pusher {
   async #prepare(lane: Lane): Promise<void> {
     const waiting = lane.pending;
     const left = new Set(await prepareMessages(lane, waiting, this.#options.windows));
-    const decided = new Set(waiting.filter((message) => !left.has(message)));
+    const decided = new Set(waiting.filter((message) => !left.has(message) && !message.isStranded));
     if (decided.size === 0) return;
     for (const message of decided) lane.pendingBytes -= message.fragment.length;
     lane.pending = lane.pending.filter((message) => !decided.has(message)); // more may have come meanwhile
@@ -194,6 +276,7 @@ export class Pusher {
   /** Returns how long to wait before the lane is tried again. */
   #finished(result: AppendResult): number {
     const { batch } = result;
+    if (batch.messages.length > 0) this.#silentSteps = 0;
     switch (result.status) {
       case APPEND.appended:
         if (batch.lane.alone > 0) batch.lane.alone--;
@@ -255,6 +338,7 @@ export class Pusher {
         })),
       );
     }
+    crashPoint("push-after-append");
     this.#options.appended(lane, batch.messages.length);
     for (let index = 0; index < batch.messages.length; index++) {
       batch.messages[index]!.queued(lane, result.atOffset + index);

@@ -113,6 +113,9 @@ export class Transactor {
       failed: (_index, error) => {
         throw error;
       },
+      stranded: (_index, reason) => {
+        throw reason;
+      },
     };
     for (const operation of body.operations) {
       if (operation.type !== "push") continue;

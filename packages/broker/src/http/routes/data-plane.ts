@@ -26,12 +26,17 @@ const pushItem = z.looseObject({
 const pushResults = z.array(
   z.object({
     index: count,
-    status: z.enum(["queued", "duplicate"]),
+    status: z
+      .enum(["queued", "duplicate", "buffered"])
+      .describe("buffered: on the broker's disk, not stored yet"),
     transaction_id: z.string(),
-    message_id: id,
+    message_id: id.optional().describe("Not known of a buffered message"),
     partition_id: id.optional(),
     trace_id: z.string().nullable().optional(),
     queueName: z.string(),
+    queue: z.string().optional().describe("With partition and transactionId: of a buffered message"),
+    partition: z.string().optional(),
+    transactionId: z.string().optional(),
   }),
 );
 

@@ -123,6 +123,20 @@ export const findMessages: Statement<FoundRow> = {
   read: (row) => ({ search: row.int4(0), atOffset: row.int8(1), fragment: row.latin1(2) }),
 };
 
+export interface FoundSpooledRow {
+  readonly lane: number;
+  readonly message: number;
+  readonly fragment: string;
+}
+
+/** Which of these messages, that come from the spool, the log may have already. */
+export const findSpooled: Statement<FoundSpooledRow> = {
+  name: "queen_find_spooled",
+  text: "select lane, message, fragment from queen.find_spooled($1, $2, $3, $4)",
+  parameters: ["int8[]", "int8[]", "int8[]", "bytea[]"],
+  read: (row) => ({ lane: row.int4(0), message: row.int4(1), fragment: row.latin1(2) }),
+};
+
 export interface LeaseRow {
   readonly cursor: number;
   readonly token: number | null;
