@@ -30,6 +30,7 @@ import { takeKind } from "./popping/take-kind.ts";
 import { Watermarks } from "./popping/watermarks.ts";
 import type { DatabaseSettings } from "./postgres/database-settings.ts";
 import { classify, isDeterministic, isRolledBack } from "./postgres/errors.ts";
+import { Lineage } from "./postgres/lineage.ts";
 import { Session, type SessionOptions } from "./postgres/session.ts";
 import { Slots } from "./postgres/slots.ts";
 import * as statements from "./postgres/statements.ts";
@@ -90,7 +91,17 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     lockTimeoutMs: config.lockTimeoutMs,
     idleInTransactionTimeoutMs: config.idleInTransactionTimeoutMs,
   });
-  const connect = (purpose: string): Promise<Session> => Session.connect(database, sessionOptions(purpose));
+  const lineage = new Lineage(() => {
+    log.warn({ message: "the database is another one, or a replica that took over" }, "database.changed");
+    directory.forgetAll();
+    popper.forgetAll();
+    hints.forget();
+  });
+  const connect = (purpose: string): Promise<Session> =>
+    Session.connect(database, {
+      ...sessionOptions(purpose),
+      admit: (origin) => lineage.admit(origin),
+    });
   const slotsFor = (purpose: string, count: number): Slots =>
     new Slots({
       count,
