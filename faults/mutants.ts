@@ -20,8 +20,6 @@ interface Mutant {
   /** What the checker must report at least one of; nothing: it must report nothing. */
   readonly noticedBy: readonly Rule[];
   readonly faults?: (run: FaultRun) => Promise<void>;
-  /** Of the brokers. */
-  readonly env?: Record<string, string>;
 }
 
 // Waiting for what never ends makes no sense where it is expected.
@@ -151,14 +149,15 @@ const BREAKAGES: readonly Mutant[] = [
     noticedBy: ["dead letter"],
   },
   {
-    id: "transact-repeats",
-    title: "a transaction whose messages are finished pushes again",
+    id: "transact-unfenced",
+    title: "a transaction pushes although its lease is lost and its messages are finished",
     procedure: "transact",
-    changes: [["if v_done && v_finished then", "if false then"]],
-    load: { keyed: false },
+    changes: [
+      ["if v_done && v_finished then", "if false then"],
+      ["if v_row.status <> 0 then", "if false then"],
+    ],
+    load: { keyed: false, pipes: 4, lateShare: 0.2, leaseSeconds: 2 },
     noticedBy: ["exactly once"],
-    // The client does not learn that it was committed, and sends it again.
-    env: { QUEEN_CRASH_AT: "transaction-done:5" },
   },
   {
     id: "commit-unsafe",
@@ -183,7 +182,7 @@ export const MUTANTS: readonly FaultTest[] = BREAKAGES.map((mutant) => ({
   id: mutant.id,
   title: mutant.title,
   async run(run) {
-    await run.startBrokers(2, { env: mutant.env ?? {} });
+    await run.startBrokers(2);
     if (mutant.also) await run.query(mutant.also);
     if (mutant.procedure) await run.query(mutated(mutant.procedure, mutant.changes ?? []));
     const changes = { abandonedShare: 0.02, lateShare: 0.02, leaseSeconds: 3, ...mutant.load };

@@ -62,6 +62,12 @@ export async function pop(
   return { lease: leaseId, messages };
 }
 
+/** Waits until the lease has run out, or the load is over. */
+export async function outliveLease(client: Client, { shape, over }: Work): Promise<void> {
+  const ms = shape.leaseSeconds * 1_000 + client.random() * 1_000;
+  await sleep(ms, undefined, { signal: over }).catch(() => undefined);
+}
+
 export async function consume(group: string, index: number, work: Work): Promise<void> {
   const { shape, over } = work;
   const client = new Client(`consumer-${group}-${index}`, 100 + index, work);
@@ -74,9 +80,7 @@ export async function consume(group: string, index: number, work: Work): Promise
         const messages = got.messages.map((message) => deliveryOf(QUEUE, message));
         client.record({ type: "abandoned", atMs: nowMs(), group, lease: got.lease, messages });
         if (draw < shape.abandonedShare) continue;
-        await sleep(shape.leaseSeconds * 1_000 + client.random() * 1_000, undefined, { signal: over }).catch(
-          () => undefined,
-        );
+        await outliveLease(client, work);
       }
       await ackAll(client, group, got, index, work);
     }

@@ -1,7 +1,10 @@
-/** A pipe moves messages to the next queue: ack and push in one transaction, sent again until it is decided. */
+/**
+ * A pipe moves messages to the next queue: ack and push in one transaction, sent again until it is decided. Some
+ * transactions come after the lease has run out.
+ */
 import { nowMs, type Place } from "@queen/test/checker/history";
 import { Client, type Work } from "./client.ts";
-import { deliveryOf, pop } from "./consumer.ts";
+import { deliveryOf, outliveLease, pop } from "./consumer.ts";
 import { PIPE_GROUP, SINK, SOURCE } from "./shape.ts";
 
 export async function pipe(index: number, work: Work): Promise<void> {
@@ -13,6 +16,10 @@ export async function pipe(index: number, work: Work): Promise<void> {
       if (!got) continue;
       const { lease } = got;
       const deliveries = got.messages.map((message) => deliveryOf(SOURCE, message));
+      if (client.random() < shape.lateShare) {
+        client.record({ type: "abandoned", atMs: nowMs(), group: PIPE_GROUP, lease, messages: deliveries });
+        await outliveLease(client, work);
+      }
       const items = deliveries.map(({ partition, value }): Place => ({ queue: SINK, partition, value }));
       const operations = [
         ...got.messages.map(({ transactionId, partitionId, leaseId }) => ({

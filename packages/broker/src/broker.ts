@@ -71,6 +71,7 @@ import { Watermarks } from "./popping/watermarks.ts";
 import type { DatabaseSettings } from "./postgres/database-settings.ts";
 import { DatabaseWatch } from "./postgres/database-watch.ts";
 import { classify, isDatabaseFault, isDeterministic, isRolledBack } from "./postgres/errors.ts";
+import { Lineage } from "./postgres/lineage.ts";
 import { Session, type SessionOptions } from "./postgres/session.ts";
 import { Slots } from "./postgres/slots.ts";
 import * as statements from "./postgres/statements.ts";
@@ -193,10 +194,19 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     lockTimeoutMs: config.lockTimeoutMs,
     idleInTransactionTimeoutMs: config.idleInTransactionTimeoutMs,
   });
+  const lineage = new Lineage(() => {
+    log.warn({ message: "the database is another one, or a replica that took over" }, "database.changed");
+    directory.forgetAll();
+    popper.forgetAll();
+    hints.forget();
+  });
   const meter = new Meter();
   const connect = async (purpose: string): Promise<Session> => {
     try {
-      const session = await Session.connect(database, sessionOptions(purpose));
+      const session = await Session.connect(database, {
+        ...sessionOptions(purpose),
+        admit: (origin) => lineage.admit(origin),
+      });
       session.onFailure((error) => {
         if (isDatabaseFault(error)) meter.databaseFailed();
       });

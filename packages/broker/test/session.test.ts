@@ -11,6 +11,7 @@ import {
   isRetryable,
   PostgresError,
 } from "../src/postgres/errors.ts";
+import type { Origin } from "../src/postgres/lineage.ts";
 import type { RowReader } from "../src/postgres/row-reader.ts";
 import {
   type ConnectionSettings,
@@ -593,4 +594,27 @@ test("the same holds over TLS", async (t) => {
   await session.close();
   const untrusted = await error(open(t, { ssl: { rejectUnauthorized: true } }));
   assert.ok(untrusted instanceof ConnectionLostError);
+});
+
+test("a primary that is not admitted is not used; its cluster and timeline are told", async (t) => {
+  const session = await open(t);
+  const [system] = await session.run(text("select system_identifier::text from pg_control_system()"), []);
+  const seen: Origin[] = [];
+  const admit = (origin: Origin): void => {
+    seen.push(origin);
+  };
+  await open(t, {}, { admit });
+  assert.deepEqual(seen, [{ system, timeline: 1 }]);
+  const refusal = await error(
+    open(
+      t,
+      {},
+      {
+        admit: () => {
+          throw new Error("it is of the past");
+        },
+      },
+    ),
+  );
+  assert.match((refusal as Error).message, /cannot connect to .*: it is of the past/);
 });

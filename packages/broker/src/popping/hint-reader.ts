@@ -74,6 +74,11 @@ export class HintReader {
     this.#activeAtMs = this.#options.now();
   }
 
+  /** What was seen says nothing about this database: the next look begins anew. */
+  forget(): void {
+    this.#snapshot = undefined;
+  }
+
   /** Resolves when everything that was committed before the call is known here. */
   look(): Promise<void> {
     if (!this.#looking) {

@@ -18,6 +18,7 @@ import type { EventEmitter } from "node:events";
 import { Socket } from "node:net";
 import pg from "pg";
 import { ConnectionLostError, PostgresError } from "./errors.ts";
+import type { Origin } from "./lineage.ts";
 import { MessageFramer } from "./message-framer.ts";
 import { RowReader } from "./row-reader.ts";
 import { type ParameterType, WireWriter } from "./wire-writer.ts";
@@ -47,7 +48,7 @@ export interface ConnectionSettings {
 
 export interface SessionOptions {
   readonly applicationName: string;
-  /** For each host, once for its handshake and once for each of the two calls that set the session up. */
+  /** For each host, once for its handshake and once for each of the calls that set the session up. */
   readonly connectTimeoutMs: number;
   /** How long a call may wait for its answer before the connection is given up. */
   readonly callTimeoutMs: number;
@@ -55,6 +56,8 @@ export interface SessionOptions {
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;
   readonly idleInTransactionTimeoutMs: number;
+  /** Throws where this primary must not be used; not called where a server does not tell its origin. */
+  readonly admit?: (origin: Origin) => void;
 }
 
 export type CloseListener = (error: Error | undefined) => void;
@@ -86,6 +89,14 @@ const IN_RECOVERY: Statement<boolean> = {
   text: "select pg_is_in_recovery()",
   parameters: [],
   read: (row) => row.bool(0),
+};
+
+// The name of the log's file begins with the timeline, in eight hexadecimal digits.
+const ORIGIN: Statement<Origin> = {
+  name: "session_origin",
+  text: `select system_identifier::text, left(pg_walfile_name(pg_current_wal_lsn()), 8) from pg_control_system()`,
+  parameters: [],
+  read: (row) => ({ system: row.text(0), timeline: Number.parseInt(row.text(1), 16) }),
 };
 
 export class Session {
@@ -137,11 +148,25 @@ export class Session {
       );
       const [inRecovery] = await session.run(IN_RECOVERY, []);
       if (inRecovery === true) throw new Error("it is in recovery and takes no writes");
+      if (options.admit) {
+        const origin = await session.#origin();
+        if (origin) options.admit(origin);
+      }
       session.#setCallTimeout(options.callTimeoutMs);
       return session;
     } catch (error) {
       session.destroy(error as Error);
       throw connectError(session.server, error as Error);
+    }
+  }
+
+  /** Undefined: some services keep it to themselves. */
+  async #origin(): Promise<Origin | undefined> {
+    try {
+      return (await this.run(ORIGIN, []))[0];
+    } catch (error) {
+      if (error instanceof PostgresError) return undefined;
+      throw error;
     }
   }
 
