@@ -5,6 +5,7 @@
  * when its records fill that bound.
  */
 import { crashPoint } from "../crash-point.ts";
+import type { LaneName } from "../lanes/directory.ts";
 import type { Log } from "../telemetry.ts";
 import { noteProgress, type Place } from "./progress.ts";
 import { laneKey, type SpoolRecord, scanRecords } from "./record.ts";
@@ -123,6 +124,11 @@ export class Drain {
     }
     const pauseMs = Math.min(PAUSE_MS_MAX, 2 * (this.#blocked.get(key)?.pauseMs ?? PAUSE_MS_MIN / 2));
     this.#blocked.set(key, { untilMs: this.#options.now() + pauseMs, pauseMs });
+  }
+
+  /** Whether a lane's records must wait, because they could not be stored just now. */
+  isBlocked({ queue, partition }: LaneName): boolean {
+    return this.#blocked.has(laneKey(queue, partition));
   }
 
   /** The database was away: that was no lane's fault. */

@@ -5,7 +5,8 @@
  *   idle ──first record, maintenance──▶ engaging ──every worker confirmed──▶ engaged ──empty──▶ idle
  *
  * No record is answered before every worker has confirmed, so no worker stores a push directly while an earlier
- * push to the same lane waits on the disk.
+ * push to the same lane waits on the disk. When little is left to drain, pushes to its lanes are made to wait for that:
+ * behind it on the disk they would, under load, follow each other there for ever.
  */
 import { mkdir } from "node:fs/promises";
 import { BrokerError } from "@queen/protocol";
@@ -52,6 +53,9 @@ const TRIAL_RECORDS_MAX = 16;
 const PAUSE_MS = 50;
 const REPORT_EVERY_MS = 5_000;
 const TELL_AFTER_MS = 500;
+// So much is drained in a moment, and a push may wait for it a little.
+const LITTLE_RECORDS_MAX = 2_000;
+const WAIT_MS_MAX = 2_000;
 
 export class Keeper {
   readonly folder: string;
@@ -63,6 +67,8 @@ export class Keeper {
   #epoch = 0;
   #isEngaged = false;
   #confirmed: (() => void)[] = [];
+  /** Called when a batch was settled, and when there will be none. */
+  #settled: (() => void)[] = [];
   #addsUnderWay = 0;
   #isDraining = false;
   /** The last batch was taken by the database. */
@@ -141,6 +147,7 @@ export class Keeper {
       case "unable":
         member.isAble = false;
         this.#isProven = false;
+        this.#tellSettled();
         return;
       case "maintenance":
         member.isInMaintenance = message.isOn;
@@ -190,9 +197,7 @@ export class Keeper {
         member.epoch = this.#epoch;
         return { isEngaged: this.#isEngaged, figures: this.figures } satisfies Asks["join"]["answer"];
       case "held":
-        return (ask as readonly LaneName[]).map(({ queue, partition }) =>
-          this.#store.holds(queue, partition),
-        );
+        return this.#held(ask as readonly LaneName[]);
       case "add":
         return this.#add(ask as readonly NewRecord[]);
       case "able":
@@ -212,6 +217,29 @@ export class Keeper {
       case "discard":
         return this.#discard(ask as Chosen);
     }
+  }
+
+  async #held(lanes: readonly LaneName[]): Promise<boolean[]> {
+    const untilMs = performance.now() + WAIT_MS_MAX;
+    const isHeld = ({ queue, partition }: LaneName): boolean => this.#store.holds(queue, partition);
+    const maySoonBeFree = (lane: LaneName): boolean => isHeld(lane) && !this.#drain.isBlocked(lane);
+    while (
+      this.#isProven &&
+      this.#store.pending <= LITTLE_RECORDS_MAX &&
+      performance.now() < untilMs &&
+      lanes.some(maySoonBeFree)
+    ) {
+      await new Promise<void>((resolve) => {
+        this.#settled.push(resolve);
+      });
+    }
+    return lanes.map(isHeld);
+  }
+
+  #tellSettled(): void {
+    const settled = this.#settled;
+    this.#settled = [];
+    for (const resolve of settled) resolve();
   }
 
   async #add(records: readonly NewRecord[]): Promise<null> {
@@ -295,6 +323,8 @@ export class Keeper {
       .catch((error) => this.#options.log.error({ error }, "spool.drain-failed"))
       .finally(() => {
         this.#isDraining = false;
+        this.#isProven = false;
+        this.#tellSettled();
         this.#disengage();
         this.#tellSoon();
         // A record that was added, or a worker that became able, in this very moment.
@@ -330,12 +360,12 @@ export class Keeper {
       if (drained === 0 && finished > 0) log.info({ pending: this.#store.pending }, "spool.draining");
       drained += finished;
       this.#isProven = finished > 0;
+      this.#tellSettled();
       if (!member.isAble) this.#drain.forgetBlocked();
       if (performance.now() - reportedMs < REPORT_EVERY_MS) continue;
       reportedMs = performance.now();
       log.info({ drained, pending: this.#store.pending }, "spool.draining");
     }
-    this.#isProven = false;
     if (drained === 0) return;
     const seconds = Math.round(performance.now() - startedMs) / 1_000;
     const { pending, rejected } = this.#store;
