@@ -43,9 +43,13 @@ class FakeDatabase {
 
 /** A pusher that takes a moment; an append that the outage meets may be stored and not answered. */
 function fakePusher(database: FakeDatabase, random: () => number): Pusher {
-  const push = (items: readonly PushItem[], mustNotTry?: readonly boolean[]): Promise<PushRequest> =>
+  const push = (
+    items: readonly PushItem[],
+    _span: undefined,
+    mustNotTry?: readonly boolean[],
+  ): Promise<PushRequest> =>
     new Promise((resolve) => {
-      const request = new PushRequest(items, () => resolve(request));
+      const request = new PushRequest(items, undefined, () => resolve(request));
       const tried = items.map((item, index) => ({ item, index })).filter(({ index }) => !mustNotTry?.[index]);
       items.forEach((_, index) => {
         if (mustNotTry?.[index]) request.stranded(index, undefined, undefined);
