@@ -114,7 +114,7 @@ const BREAKAGES: readonly Mutant[] = [
         "if true then",
       ],
     ],
-    noticedBy: ["lost", "skip"],
+    noticedBy: ["finished without ack"],
   },
   {
     id: "settle-keeps-lease",

@@ -86,7 +86,14 @@ const asynchronous: FaultTest = {
       "log order",
       "delivery order",
     );
-    run.tolerate("skip", "dead letter", "fencing", "duplicate entry", "redelivery budget");
+    run.tolerate(
+      "skip",
+      "dead letter",
+      "fencing",
+      "duplicate entry",
+      "redelivery budget",
+      "finished without ack",
+    );
     await run.underLoad({}, () => failOver(run, pair, LAG_MS));
     const fault = run.events.find((event) => event.type === "mark" && event.what === "fault")!;
     const answered = new Map<string, number>();

@@ -264,6 +264,20 @@ test("an answer that was on its way for longer than its lease says nothing about
   ]);
 });
 
+test("finished without ack: the cursor is past a message that nobody finished", () => {
+  const cursor = { queue: "q", partition: "p", group: "g", nextOffset: 3, acked: [], leased: false };
+  const all = popped("L1", [at("a"), at("b"), at("c")]);
+  const partly = [...GOOD.slice(0, 4), all, ackSent("L1", [at("b")]), acked("L1", [at("b")])];
+  const at3: FinalState = { ...LOG, cursors: [{ ...cursor, committed: 3 }] };
+  assert.deepEqual(rules(GOOD, at3), []);
+  assert.deepEqual(rules(partly, at3), ["finished without ack", "finished without ack"]);
+  const ranges: FinalState = { ...LOG, cursors: [{ ...cursor, committed: 0, acked: [[1, 3]] }] };
+  assert.deepEqual(rules(partly, ranges), ["finished without ack"]);
+  const given = [...GOOD.slice(0, 4), all, ackSent("L1", [at("b")], "retry")];
+  assert.equal(rules(given, at3).length, 3, "giving back finishes nothing");
+  assert.deepEqual(rules(partly, { ...at3, deadLetters: [ranOut("a"), ranOut("c")] }), []);
+});
+
 test("overlap: two leases on a lane at once", () => {
   const history = [...GOOD.slice(0, 4), popped("L1", [at("a"), at("b")]), popped("L2", [at("c")], 1_000)];
   assert.deepEqual(rules(history), ["overlap"]);
@@ -327,6 +341,8 @@ test("dead letter: it comes after its failures, once, with its payload and its l
   const state = (...deadLetters: DeadLetter[]): FinalState => ({ ...LOG, deadLetters });
   assert.deepEqual(rules(history, state(letter("c")), limits), []);
   assert.deepEqual(rules(history, state(), limits), ["dead letter"], "it is missing");
+  const late = [...history, ...failing.slice(-2)];
+  assert.deepEqual(rules(late, state(letter("c")), limits), ["dead letter"], "it comes too late");
   const wrong: DeadLetter[] = [
     { ...letter("c"), value: "b" },
     letter("c", ["no", "no", "no"]),

@@ -71,9 +71,10 @@ export function checkDeadLetters(
       );
   }
   for (const [entry, { answered, isDead }] of failures) {
-    if (letters.has(entry)) continue;
-    if (isDead) report("dead letter", `${group} was told of a letter of ${entry} that is not there`);
-    if (limit !== undefined && answered > limit)
-      report("dead letter", `${group} failed ${entry} ${answered} times, without a letter`);
+    const isLate = limit !== undefined && answered > limit + (letters.has(entry) ? 1 : 0);
+    if (isLate)
+      report("dead letter", `${group} failed ${entry} ${answered} times; ${limit + 1} make a letter`);
+    if (isDead && !letters.has(entry))
+      report("dead letter", `${group} was told of a letter of ${entry} that is not there`);
   }
 }

@@ -28,6 +28,7 @@ export function checkDeliveries(
     state.deadLetters.filter((letter) => letter.queue === queue && letter.group === group).map(entryOf),
   );
   const delivered = new Map<string, string>(); // by entry: the lease of its last delivery
+  const acked = new Set<string>(); // entries that somebody said to have finished
   const finished = new Map<string, number>(); // by entry: when its ack was answered
   const ended = new Set<string>(); // lease and lane of what consumers gave back or let run out
   const nextOffsets = new Map<string, number>(); // by lane: every entry below was delivered
@@ -68,13 +69,14 @@ export function checkDeliveries(
     nextOffsets.set(lane, Math.max(next, offset + 1));
   };
   const giveBack = (event: AckSent | Abandoned): void => {
-    if ("status" in event && (event.status === "completed" || event.status === "dlq")) return;
     for (const message of event.messages) ended.add(`${event.lease} ${laneOf(message)}`);
   };
 
   for (const event of history) {
     if (!("group" in event) || event.group !== group) continue;
     if (event.type === "popped") deliver(event);
+    else if (event.type === "ack-sent" && (event.status === "completed" || event.status === "dlq"))
+      for (const message of event.messages) acked.add(entryOf(message));
     else if (event.type === "ack-sent" || event.type === "abandoned") giveBack(event);
     else {
       const done = event.status === "completed" ? event.messages : (event.dead ?? []);
@@ -88,6 +90,18 @@ export function checkDeliveries(
     // In a lane that it never met, a group that starts anywhere may have started behind.
     if (from === "first delivery" && !starts.has(lane)) continue;
     report("lost", `${group} never got ${lane}/${value} (${offset})`);
+  }
+  const cursors = (state.cursors ?? []).filter((cursor) => cursor.queue === queue && cursor.group === group);
+  const byLane = new Map(cursors.map((cursor) => [laneOf(cursor), cursor]));
+  for (const [entry, { offset, value }] of log) {
+    const lane = entry.slice(0, entry.lastIndexOf("@"));
+    const cursor = byLane.get(lane);
+    if (!cursor || !delivered.has(entry) || acked.has(entry) || dead.has(entry)) continue;
+    if (offset < cursor.committed || cursor.acked.some(([from, to]) => offset >= from && offset < to))
+      report(
+        "finished without ack",
+        `${group} has finished ${lane}/${value} (${offset}), which nobody acked`,
+      );
   }
   return redeliveries;
 }

@@ -8,6 +8,7 @@ export type Rule =
   | "delivery order"
   | "skip"
   | "redelivered after ack"
+  | "finished without ack"
   | "overlap"
   | "fencing"
   | "exactly once"
