@@ -144,18 +144,26 @@ test("with push maintenance pushes wait on the disk, in order, and are stored on
     assert.equal((await push("a")).json[0].status, "queued");
     assert.match((await maintain(true)).json.message, /wait on the disks/);
     for (const id of ["b", "c", "b"]) assert.equal((await push(id)).json[0].status, "buffered");
+    const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+    const traced = { queue, partition: "traced", transactionId: "t", traceparent, payload: 1 };
+    await client.request("POST", "/api/v1/push", { items: [traced] });
     assert.deepEqual(await stored(queue), ["a"]);
-    await until("three are counted", async () => {
+    await until("four are counted", async () => {
       const { json } = await client.request("GET", "/api/v1/system/maintenance");
-      return json.bufferedMessages === 3;
+      return json.bufferedMessages === 4;
     });
     await maintain(false);
-    await until("they are stored", async () => (await stored(queue)).length === 3);
+    await until("they are stored", async () => (await stored(queue)).length === 4);
     await until(
       "pushes go to the database again",
       async () => (await push("d")).json[0].status !== "buffered",
     );
-    assert.deepEqual(await stored(queue), ["a", "b", "c", "d"]);
+    assert.deepEqual(
+      (await stored(queue)).filter((id) => id !== "t"),
+      ["a", "b", "c", "d"],
+    );
+    const popped = await client.request("GET", `/api/v1/pop/queue/${queue}/partition/traced`);
+    assert.equal(popped.json.messages[0].traceparent, traceparent);
   });
 });
 

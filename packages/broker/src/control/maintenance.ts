@@ -1,5 +1,6 @@
 /**
- * The modes of maintenance: with push maintenance pushes are refused, with pop maintenance pops get nothing.
+ * The modes of maintenance: with push maintenance pushes wait on the brokers' disks, with pop maintenance pops get
+ * nothing.
  * They are rows of queen.system_state, so that they outlive every broker and anybody may switch them by SQL;
  * a worker holds what it read last, and a hint tells it to read again.
  */

@@ -425,7 +425,8 @@ export class DataPlane {
     const transactionId = newTransactionId();
     let results: TransactionResult[] | undefined;
     try {
-      if (spool.isEngaged) {
+      // During push maintenance transactions go on, past what waits on the disk.
+      if (spool.isEngaged && !this.#options.modes().push) {
         const pushes = body.operations.filter((operation) => operation.type === "push");
         await spool.refuseHeld(pushes.map((operation) => operation.item));
       }

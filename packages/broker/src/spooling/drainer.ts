@@ -67,7 +67,8 @@ export class Drainer {
       try {
         entries.set(index, { record, item: this.#item(record), lane: undefined, result: undefined });
       } catch (error) {
-        results[index] = { status: "rejected", reason: (error as Error).message };
+        const { message: reason, retryable } = classify(error);
+        results[index] = { status: retryable ? "later" : "rejected", reason }; // later: a key is missing
       }
     }
     const all = [...entries.values()];

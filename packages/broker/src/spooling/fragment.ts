@@ -6,7 +6,8 @@ import { transactionIdJson } from "../operations/segment.ts";
 
 const TEXT = '"(?:[^"\\\\]|\\\\.)*"';
 const FRAGMENT = new RegExp(
-  `^"transactionId":${TEXT},"traceId":(?:null|${TEXT}),"producerSub":(?:null|${TEXT}),"data":`,
+  `^"transactionId":${TEXT},"traceId":(?:null|${TEXT}),"producerSub":(?:null|${TEXT})` +
+    `(?:,"traceparent":${TEXT})?,"data":`,
 );
 
 /** The transactionId in a fragment. Throws if it is not one that could be stored. */

@@ -44,7 +44,7 @@ export function maintenanceRoutes(maintenance: MaintenanceRoutes): Route[] {
       ...facts,
       method: "POST",
       path: "/api/v1/system/maintenance",
-      summary: "Switches push maintenance: while it is on, pushes are refused with 503",
+      summary: "Switches push maintenance: while it is on, pushes wait on the brokers' disks",
       body: enabled,
       answers: {
         200: {

@@ -14,6 +14,7 @@ const rejected = z.object({
   transactionId: z.string().nullable(),
   traceId: z.string().nullable(),
   producerSub: z.string().nullable(),
+  traceparent: z.string().optional(),
   data: payload,
   reason: z.string(),
   spooledAt: time,
