@@ -9,6 +9,7 @@ export function documentationRoutes(documentation: () => Documentation): Route[]
   return [
     route({
       ...facts,
+      access: "read", // open by JWT_SKIP_PATHS, as long as it says so
       path: "/",
       summary: "A page that says that the broker runs, and where to go on",
       answers: { 200: { summary: "A page without scripts", shape: "text/html" } },

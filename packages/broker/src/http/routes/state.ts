@@ -17,10 +17,13 @@ const health = z.object({
 const state = z.object({ status: z.string() });
 
 export function stateRoutes(admin: Admin): Route[] {
-  const facts = { method: "GET", access: "open", tag: "System" } as const;
+  const facts = { method: "GET", tag: "System" } as const;
+  const open = { ...facts, access: "open" } as const;
+  // Open by JWT_SKIP_PATHS, as long as it says so.
+  const readable = { ...facts, access: "read" } as const;
   return [
     route({
-      ...facts,
+      ...readable,
       path: "/health",
       summary: "Whether the database can be used",
       answers: {
@@ -30,14 +33,14 @@ export function stateRoutes(admin: Admin): Route[] {
       handle: () => admin.health(),
     }),
     route({
-      ...facts,
+      ...open,
       path: "/livez",
       summary: "Whether the process lives",
       answers: { 200: { summary: "It does", shape: state } },
       handle: () => admin.alive(),
     }),
     route({
-      ...facts,
+      ...open,
       path: "/readyz",
       summary: "Whether requests can be served",
       answers: {
@@ -47,14 +50,14 @@ export function stateRoutes(admin: Admin): Route[] {
       handle: () => admin.ready(),
     }),
     route({
-      ...facts,
+      ...readable,
       path: "/metrics",
       summary: "Figures of all workers of this broker",
       answers: { 200: { summary: "Figures by part", shape: z.record(z.string(), z.unknown()) } },
       handle: () => admin.metrics(),
     }),
     route({
-      ...facts,
+      ...readable,
       path: "/metrics/prometheus",
       summary: "Figures of all workers of this broker, and of all brokers, for Prometheus",
       answers: { 200: { summary: "Prometheus' text format", shape: "text/plain" } },
