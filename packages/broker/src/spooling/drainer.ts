@@ -16,7 +16,7 @@ import type { Lane, MessageOwner } from "../lanes/lane.ts";
 import { checkName } from "../operations/names.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import { transactionIdJson } from "../operations/segment.ts";
-import { transactionKey } from "../operations/transaction-key.ts";
+import { transactionKeyBytes } from "../operations/transaction-key.ts";
 import { classify, isAway } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import { findSpooled } from "../postgres/statements.ts";
@@ -63,12 +63,19 @@ export class Drainer {
   async drain(records: readonly SpoolRecord[]): Promise<Drained> {
     const results: (DrainResult | undefined)[] = records.map(() => undefined);
     const entries = new Map<number, Entry>();
+    const held = new Set<string>();
     for (const [index, record] of records.entries()) {
+      const key = laneKey(record.queue, record.partition);
+      if (held.has(key)) {
+        results[index] = { status: "later", reason: "An earlier message of its partition must wait." };
+        continue;
+      }
       try {
         entries.set(index, { record, item: this.#item(record), lane: undefined, result: undefined });
       } catch (error) {
         const { message: reason, retryable } = classify(error);
-        results[index] = { status: retryable ? "later" : "rejected", reason }; // later: a key is missing
+        results[index] = { status: retryable ? "later" : "rejected", reason };
+        if (retryable) held.add(key); // a key is missing, and what comes behind it waits, too
       }
     }
     const all = [...entries.values()];
@@ -144,7 +151,7 @@ export class Drainer {
         own,
         ageMs: Math.max(0, ...own.map(({ record }) => Math.ceil(nowMs - record.spooledAtMs))),
         doubtFrom: doubts.length === 0 ? -1 : Math.min(...doubts),
-        keys: Buffer.concat(own.map(({ item }) => keyBytes(item.transactionId))),
+        keys: Buffer.concat(own.map(({ item }) => transactionKeyBytes(item.transactionId))),
       };
     });
     const rows = await this.#options.use((session) =>
@@ -204,12 +211,4 @@ function isConstraint(error: unknown): boolean {
 function failure(error: unknown): DrainResult {
   const { message } = classify(error);
   return { status: isRefusal(error) ? "rejected" : "later", reason: message };
-}
-
-function keyBytes(transactionId: string): Buffer {
-  const { high, low } = transactionKey(transactionId);
-  const key = Buffer.allocUnsafe(8);
-  key.writeUInt32BE(high, 0);
-  key.writeUInt32BE(low, 4);
-  return key;
 }

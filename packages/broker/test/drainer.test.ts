@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BrokerError } from "@queen/protocol";
+import type { Directory } from "../src/lanes/directory.ts";
+import type { Lane, MessageOwner } from "../src/lanes/lane.ts";
+import type { PushItem } from "../src/operations/push-body.ts";
+import type { Pusher } from "../src/pushing/pusher.ts";
+import { Drainer } from "../src/spooling/drainer.ts";
+import type { SpoolRecord } from "../src/spooling/record.ts";
+
+let sequence = 0;
+const record = (partition: string, id: string, isSealed = false): SpoolRecord => ({
+  queue: "q",
+  partition,
+  doubt: undefined,
+  content: Buffer.from(
+    `${isSealed ? "sealed " : ""}"transactionId":"${id}","traceId":null,"producerSub":null,"data":1`,
+  ),
+  sequence: sequence++,
+  spooledAtMs: 0,
+});
+
+/** A drainer without the key of sealed records, and what it pushed. */
+function drainer(): { drain: Drainer["drain"]; pushed: string[] } {
+  const pushed: string[] = [];
+  const pusher = {
+    add(owner: MessageOwner, index: number, item: PushItem) {
+      pushed.push(`${item.partition} ${item.transactionId}`);
+      owner.queued(index, {} as Lane, 0);
+    },
+  } as unknown as Pusher;
+  const lanes = new Map<string, Lane>();
+  const directory = {
+    lane: (_queue: string, partition: string) => {
+      if (!lanes.has(partition)) lanes.set(partition, { id: lanes.size } as Lane);
+      return lanes.get(partition);
+    },
+  } as unknown as Directory;
+  const made = new Drainer({
+    directory,
+    pusher,
+    seal: {
+      seal: (fragment) => Buffer.from(fragment),
+      open: (content) => {
+        const text = content.toString("latin1");
+        if (text.startsWith("sealed")) throw new BrokerError("ENCRYPTION_KEY_MISSING", "no key");
+        return text;
+      },
+    },
+    use: async () => [] as never,
+    now: () => 0,
+    clock: () => 0,
+  });
+  return { drain: (records) => made.drain(records), pushed };
+}
+
+test("a message whose key is missing waits, and so do those behind it in its lane; other lanes go on", async () => {
+  const { drain, pushed } = drainer();
+  const { results, isAway } = await drain([
+    record("a", "a0"),
+    record("a", "a1", true),
+    record("b", "b0"),
+    record("a", "a2"),
+  ]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ["stored", "later", "stored", "later"],
+  );
+  assert.deepEqual(pushed, ["a a0", "b b0"]);
+  assert.equal(isAway, false);
+});
+
+test("what is no message is set aside and holds nobody up", async () => {
+  const { drain, pushed } = drainer();
+  const { results } = await drain([
+    { ...record("a", "x"), content: Buffer.from("nonsense") },
+    record("a", "a0"),
+  ]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ["rejected", "stored"],
+  );
+  assert.deepEqual(pushed, ["a a0"]);
+});
