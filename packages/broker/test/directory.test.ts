@@ -83,3 +83,16 @@ test("a refresh that failed is made up for by the next one, whatever that is abo
   await next;
   assert.equal(await isPaused(directory), true);
 });
+
+test("lanes that are too many are forgotten, the longest unused first, and whoever holds one is told", async () => {
+  const directory = await knowing(new SlowDatabase());
+  const told: string[] = [];
+  directory.onLaneGone((lane) => told.push(lane.name));
+  const lanes = Array.from({ length: 11 }, (_, id) => directory.meet(id, 1, `lane-${id}`, 0)!);
+  const forgotten = lanes.filter((lane) => lane.gone).map((lane) => lane.name);
+  assert.deepEqual(forgotten, ["lane-0", "lane-1", "lane-2", "lane-3", "lane-4"]);
+  assert.deepEqual(told, forgotten);
+  const again = directory.meet(0, 1, "lane-0", 7)!;
+  assert.notEqual(again, lanes[0]);
+  assert.equal(directory.lane("q", "lane-0"), again);
+});

@@ -83,7 +83,7 @@ export class Directory {
     this.#queueReadListeners.push(listener);
   }
 
-  /** The listener hears of partitions that were deleted, or deleted and made again under the same name. */
+  /** The listener hears of partitions that were deleted, deleted and made again under the same name, or forgotten. */
   onLaneGone(listener: (lane: Lane) => void): void {
     this.#laneGoneListeners.push(listener);
   }
@@ -237,7 +237,7 @@ export class Directory {
     return found;
   }
 
-  /** The partition is no longer in the database. */
+  /** The partition is no longer in the database, or no longer remembered: whoever needs it looks it up again. */
   forget(lane: Lane): void {
     lane.gone = true;
     this.#lanes.delete(lane.id);
@@ -262,9 +262,6 @@ export class Directory {
     const idle = [...this.#lanes.values()]
       .filter((lane) => lane.pending.length === 0 && lane.turn === undefined)
       .sort((a, b) => a.usedAtMs - b.usedAtMs);
-    for (const lane of idle.slice(0, this.#lanesMax >> 1)) {
-      this.#lanes.delete(lane.id);
-      lane.queue.lanes.delete(lane.name);
-    }
+    for (const lane of idle.slice(0, this.#lanesMax >> 1)) this.forget(lane);
   }
 }

@@ -121,7 +121,7 @@ export class Lane {
   cachedBytes = 0;
   /** How often segments were found to be written anew. */
   rewrites = 0;
-  /** The partition was deleted; its name may stand for a new one. */
+  /** The partition was deleted, or this object of it forgotten: its name may stand for a new one. */
   gone = false;
   usedAtMs = 0;
 

@@ -43,7 +43,7 @@ const MINUTE_MS = 60_000;
 const MINUTES_KEPT_MAX = 60;
 const QUEUE_IDLE_MINUTES_MAX = 10;
 // The last figures are not worth a shutdown that hangs.
-const STOP_MS_MAX = 1_000;
+const STOP_MS_MAX = 5_000;
 
 interface QueueMinute {
   /** The meter's counts when the minute began, and when they were written last. */
@@ -85,7 +85,7 @@ export class MinuteWriter {
     this.#writing = setInterval(() => void this.flush(), this.#options.writeMs);
   }
 
-  /** Writes what is left, if the database takes it at once. */
+  /** Writes what is left, if the database takes it soon. */
   async stop(): Promise<void> {
     clearInterval(this.#sampling);
     clearInterval(this.#writing);

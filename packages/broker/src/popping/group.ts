@@ -106,6 +106,14 @@ export class Group {
     this.nameJson = encodeString(name);
   }
 
+  /** The lane is not what it was; if it is met again, it is as a new one. */
+  drop(lane: GroupLane): void {
+    lane.dueAtMs = undefined;
+    if (lane.state === "ready") lane.state = "idle";
+    this.held.delete(lane);
+    this.lanes.delete(lane.lane.id);
+  }
+
   /** What is known about lanes is no longer true. */
   forget(): void {
     for (const lane of this.lanes.values()) {

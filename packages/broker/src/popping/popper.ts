@@ -161,9 +161,15 @@ export class Popper {
   }
 
   /** The lease ended: the lane is free, and may have a rest to deliver now or after a pause. */
-  released(lane: Lane, groupId: number, committed: number, pauseMs: number): void {
-    for (const group of this.#groups.get(lane.queue.name)?.values() ?? []) {
+  released(leased: Lane, groupId: number, committed: number, pauseMs: number): void {
+    // A lease may be older than what is remembered of its lane.
+    const lane = leased.gone ? this.#options.directory.laneById(leased.id) : leased;
+    for (const group of this.#groups.get(leased.queue.name)?.values() ?? []) {
       if (group.id !== groupId) continue;
+      if (!lane || group.queue !== lane.queue) {
+        this.#rescan(group);
+        continue;
+      }
       const groupLane = this.#groupLane(group, lane);
       groupLane.leasedHere = false;
       this.#due.clear(groupLane);
@@ -192,8 +198,7 @@ export class Popper {
       groupLane.blockedBy = undefined;
       this.#due.clear(groupLane);
     }
-    group.warm = false;
-    if (group.pops > 0) this.#queueAppeared(group);
+    this.#rescan(group);
   }
 
   /** Pop maintenance was switched on: nobody waits any longer. */
@@ -203,10 +208,12 @@ export class Popper {
 
   /** Any lane of the queue may have work. */
   rescan(queueName: string): void {
-    for (const group of this.#groups.get(queueName)?.values() ?? []) {
-      group.warm = false;
-      if (group.pops > 0) this.#queueAppeared(group);
-    }
+    for (const group of this.#groups.get(queueName)?.values() ?? []) this.#rescan(group);
+  }
+
+  #rescan(group: Group): void {
+    group.warm = false;
+    if (group.pops > 0) this.#queueAppeared(group);
   }
 
   /** A queue that did not exist may exist now. */
@@ -317,13 +324,15 @@ export class Popper {
     }
   }
 
-  /** Pops that are parked for this very lane wait for the next one with its name. */
+  /** Pops that are parked for this very lane wait for the next one with its name; others look for that at once. */
   #laneGone(lane: Lane): void {
     for (const group of this.#groups.get(lane.queue.name)?.values() ?? []) {
-      const named = group.lanes.get(lane.id)?.named;
-      for (const pop of named?.filter((each) => each.state === "PARKED") ?? []) {
-        named!.splice(named!.indexOf(pop), 1);
-        this.#waitForPartition(pop);
+      const groupLane = group.lanes.get(lane.id);
+      if (groupLane?.lane !== lane) continue;
+      group.drop(groupLane);
+      for (const pop of groupLane.named.splice(0)) {
+        if (pop.state === "PARKED") this.#waitForPartition(pop);
+        else setImmediate(() => this.#begin(pop));
       }
     }
   }
