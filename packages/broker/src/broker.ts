@@ -436,7 +436,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     released: (lane, groupId, committed, pauseMs, servedHere) => {
       popper.released(lane, groupId, committed, pauseMs);
       // Others look at what is left; and who served the pop must learn that its lease is over.
-      if (!servedHere || lane.nextOffset > committed) bus.released(lane.id);
+      if (!servedHere || lane.gone || lane.nextOffset > committed) bus.released(lane.id);
     },
     now,
     busyPauseMs: config.busyPartitionRetryMs,
