@@ -65,6 +65,7 @@ import { formatRanges } from "./operations/offset-ranges.ts";
 import { unixMilliseconds } from "./operations/timestamp.ts";
 import { HintReader } from "./popping/hint-reader.ts";
 import type { Taken } from "./popping/pop.ts";
+import { popRider } from "./popping/pop-rider.ts";
 import { Popper } from "./popping/popper.ts";
 import { takeKind } from "./popping/take-kind.ts";
 import { Watermarks } from "./popping/watermarks.ts";
@@ -276,7 +277,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const keyring = new Keyring(parseKeys(config.encryptionKeys ?? ""), randomBytes);
   if (!keyring.isEmpty && workerIndex === 0) log.info({ keyIds: keyring.ids.join() }, "encryption.keys");
 
-  const appends = batcher(appendKind, slots.push);
+  const appends = batcher(
+    appendKind((lanes) => popRider(popper, cache, lanes)),
+    slots.push,
+  );
   const takes = batcher(takeKind(cache), slots.pop);
   const settles = batcher(settleKind, slots.ack);
   const renews = batcher(renewKind, slots.ack);
@@ -397,7 +401,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     keyring,
     appended: (lane: Lane, messages: number) => {
       meter.stored(lane.queue, messages);
-      popper.hint(lane);
+      popper.appended(lane);
       bus.appended(lane.id, lane.queue.id, lane.nextOffset);
     },
     now,

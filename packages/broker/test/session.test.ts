@@ -618,3 +618,33 @@ test("a primary that is not admitted is not used; its cluster and timeline are t
   );
   assert.match((refusal as Error).message, /cannot connect to .*: it is of the past/);
 });
+
+test("two statements in one call are one transaction: the second sees the first, and fails with it", async (t) => {
+  const session = await open(t);
+  await session.simple("create temporary table pair (value int4 check (value < 10))");
+  const insert = statement("insert into pair values ($1), ($1 + 1) returning value", ["int4"], (row) =>
+    row.int4(0),
+  );
+  const sum = statement("select sum(value)::int4 from pair", [], (row) => row.int4OrNull(0));
+  const both = (value: number): Promise<unknown> =>
+    session.runBoth({ statement: insert, values: [value] }, { statement: sum, values: [] });
+  assert.deepEqual(await both(1), [[1, 2], [3]]);
+  assert.deepEqual(await both(3), [[3, 4], [10]], "both prepared before");
+  assert.match(String(await error(both(9))), /violates check constraint/);
+  const divide = statement("select 1 / $1", ["int4"], (row) => row.int4(0));
+  const undone = session.runBoth({ statement: insert, values: [5] }, { statement: divide, values: [0] });
+  assert.match(String(await error(undone)), /division by zero/);
+  assert.deepEqual(await session.run(sum, []), [10]);
+});
+
+test("two statements in one call are prepared again when one of their plans is stale", async (t) => {
+  const session = await open(t);
+  await session.simple("create temporary table stale (value int4); insert into stale values (1)");
+  const first = statement("select 7", [], (row) => row.int4(0));
+  const second = statement("select * from stale", [], (row) => row.int4(0));
+  const both = (): Promise<unknown> =>
+    session.runBoth({ statement: first, values: [] }, { statement: second, values: [] });
+  assert.deepEqual(await both(), [[7], [1]]);
+  await session.simple("alter table stale add column other int4");
+  assert.deepEqual(await both(), [[7], [1]]);
+});

@@ -23,6 +23,8 @@ export class GroupLane implements Due {
   /** A pop of this worker holds the lease; hints need not try the lane before it is released. */
   leasedHere = false;
   cursorOpen = false;
+  /** Up to this offset the group got what there is, by a pop of this worker. */
+  takenTo = 0;
   /** Pops that want this very lane, the longest waiting first. */
   readonly named: Pop[] = [];
   blockedBy: EmptyReason | undefined;

@@ -12,6 +12,7 @@ import type { Batcher } from "../batching/batcher.ts";
 import type { Directory } from "../lanes/directory.ts";
 import type { Lane } from "../lanes/lane.ts";
 import type { Queue } from "../lanes/queue.ts";
+import { PostgresError } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 import { CursorOpener } from "./cursor-opener.ts";
@@ -151,6 +152,56 @@ export class Popper {
         this.#ready(groupLane, force);
       } else if (group.pops > 0) this.#queueAppeared(group);
     }
+  }
+
+  /** This worker appended to the lane. Groups whose takes went with the append know of nothing new. */
+  appended(lane: Lane): void {
+    for (const group of this.#groups.get(lane.queue.name)?.values() ?? []) {
+      if (group.queue === lane.queue) {
+        const groupLane = this.#groupLane(group, lane);
+        if (groupLane.takenTo < lane.nextOffset) this.#ready(groupLane);
+      } else if (group.pops > 0) this.#queueAppeared(group);
+    }
+  }
+
+  /** The takes of parked pops that wait for nothing but an append to these lanes. They are under way from now on. */
+  board(lanes: readonly Lane[]): TakeOperation[] {
+    const operations = new Map<Pop, { pop: Pop; token: number; lanes: GroupLane[] }>();
+    const boarding = new Map<Group, Pop>();
+    for (const lane of lanes) {
+      for (const group of this.#groups.get(lane.queue.name)?.values() ?? []) {
+        const groupLane = group.lanes.get(lane.id);
+        if (groupLane?.lane !== lane || !mayBoard(groupLane)) continue;
+        let pop = groupLane.named.shift() ?? boarding.get(group);
+        if (!pop) {
+          pop = group.waitingFirst[0] ?? firstOf(group.waiting);
+          if (!pop) continue;
+          this.#leave(pop);
+          boarding.set(group, pop);
+        }
+        const operation = operations.get(pop) ?? { pop, token: newToken(), lanes: [] };
+        operations.set(pop, operation);
+        operation.lanes.push(groupLane);
+        if (operation.lanes.length === pop.request.partitions) boarding.delete(group);
+        groupLane.state = "taking";
+        groupLane.hinted = false;
+      }
+    }
+    for (const { pop } of operations.values()) {
+      if (pop.state === "PARKED") pop.move("woken");
+      pop.move("lanes");
+    }
+    return [...operations.values()];
+  }
+
+  /** The append that a take went with failed: the pop looks for itself. */
+  missed(operation: TakeOperation, error: Error): void {
+    if (!(error instanceof PostgresError)) this.#giveBackUnknown(operation);
+    const nothing = { status: TAKE.notTried, dueMs: 0, nextOffset: 0, taken: undefined, vanished: undefined };
+    this.taken(
+      operation,
+      operation.lanes.map((groupLane) => ({ groupLane, ...nothing })),
+    );
   }
 
   /** Hints at lanes that were found together, so that one pop may get several of them. */
@@ -644,7 +695,7 @@ export class Popper {
       ? this.#options.takes.submit(operation)
       : this.#openCursors(pop, lanes).then(() => this.#options.takes.submit(operation));
     taking.then(
-      (results) => this.#taken(operation, results),
+      (results) => this.taken(operation, results),
       (error) => this.#takeFailed(operation, error as Error),
     );
   }
@@ -668,7 +719,8 @@ export class Popper {
     );
   }
 
-  #taken(operation: TakeOperation, results: TakeResult): void {
+  /** A call that was to lease lanes is back. */
+  taken(operation: TakeOperation, results: TakeResult): void {
     const { pop, token } = operation;
     const taken: Taken[] = [];
     const again: GroupLane[] = [];
@@ -703,6 +755,7 @@ export class Popper {
     switch (status) {
       case TAKE.taken:
         lane.nextOffset = Math.max(lane.nextOffset, result.nextOffset);
+        groupLane.takenTo = result.taken!.to;
         if (pop.request.autoAck) return lane.nextOffset > result.taken!.to || groupLane.hinted;
         groupLane.leasedHere = true;
         groupLane.blockedBy = "lease_held";
@@ -770,27 +823,30 @@ export class Popper {
   }
 
   #takeFailed(operation: TakeOperation, error: Error): void {
-    const { pop, lanes, token } = operation;
+    const { pop, lanes } = operation;
     pop.fail(error);
     this.#end(pop);
-    // The call may have leased the lanes all the same: whatever has this token is given back.
-    if (!pop.request.autoAck) {
-      this.#options.giveBack(
-        lanes.map((groupLane) => ({
-          groupLane,
-          groupId: groupLane.group.id ?? 0,
-          from: 0,
-          to: 0,
-          acked: [],
-          segments: [],
-        })),
-        token,
-      );
-    }
+    this.#giveBackUnknown(operation);
     for (const groupLane of lanes) {
       groupLane.state = "idle";
       this.#due.set(groupLane, this.#options.busyPauseMs);
     }
+  }
+
+  /** A call that failed may have leased the lanes all the same: whatever has its token is given back. */
+  #giveBackUnknown({ pop, lanes, token }: TakeOperation): void {
+    if (pop.request.autoAck) return;
+    this.#options.giveBack(
+      lanes.map((groupLane) => ({
+        groupLane,
+        groupId: groupLane.group.id ?? 0,
+        from: 0,
+        to: 0,
+        acked: [],
+        segments: [],
+      })),
+      token,
+    );
   }
 
   #bury(groupLane: GroupLane): void {
@@ -861,6 +917,20 @@ export class Popper {
     this.#leave(pop);
     pop.fail(error);
   }
+}
+
+/** Nothing but a message is missing: the lane's cursor is there, and nothing holds the lane up. */
+function mayBoard(groupLane: GroupLane): boolean {
+  const { delaySeconds, windowSeconds } = groupLane.lane.queue.options;
+  return (
+    groupLane.state === "idle" &&
+    groupLane.cursorOpen &&
+    !groupLane.leasedHere &&
+    groupLane.dueAtMs === undefined &&
+    delaySeconds === 0 &&
+    windowSeconds === 0 &&
+    !isPaused(groupLane)
+  );
 }
 
 const firstOf = <T>(set: ReadonlySet<T>): T | undefined => set.values().next().value;

@@ -31,6 +31,65 @@ export type TakeResult = readonly LaneResult[];
 // No group has this id. A queue may be deleted between a pop's start and its call: it then finds no cursor.
 const NO_GROUP = 0;
 
+/** One call of take for several pops: its values, and what its rows mean. */
+export class TakeCall {
+  readonly values: readonly unknown[];
+  readonly #cache: SegmentCache;
+  readonly #operations: readonly TakeOperation[];
+  readonly #lanes: readonly { readonly operation: TakeOperation; pop: number; groupLane: GroupLane }[];
+  readonly #groupIds: readonly number[];
+  readonly #held: readonly (readonly Segment[])[];
+  readonly #rewrites: readonly number[];
+
+  constructor(cache: SegmentCache, operations: readonly TakeOperation[]) {
+    const lanes = operations.flatMap((operation, pop) =>
+      operation.lanes.map((groupLane) => ({ operation, pop, groupLane })),
+    );
+    const options = lanes.map(({ groupLane }) => groupLane.lane.queue.options);
+    this.#cache = cache;
+    this.#operations = operations;
+    this.#lanes = lanes;
+    this.#groupIds = lanes.map(({ groupLane }) => groupLane.group.id ?? NO_GROUP);
+    // The call leaves out what is held here; by its answer the cache may have moved on.
+    this.#held = lanes.map(({ groupLane }) => cache.hold(groupLane.lane));
+    this.#rewrites = lanes.map(({ groupLane }) => groupLane.lane.rewrites);
+    this.values = [
+      lanes.map(({ pop }) => pop),
+      lanes.map(({ operation }) => operation.pop.request.batch),
+      lanes.map(({ groupLane }) => groupLane.lane.id),
+      this.#groupIds,
+      lanes.map(({ operation }) => operation.token),
+      options.map((queue) => queue.leaseSeconds),
+      lanes.map(({ operation }) => operation.pop.request.autoAck),
+      options.map((queue) => queue.delaySeconds),
+      options.map((queue) => queue.windowSeconds),
+      options.map((queue) => queue.ttlSeconds),
+      options.map((queue) => queue.retryLimit),
+      this.#held.map(startOf),
+      this.#held.map(endOf),
+    ];
+  }
+
+  /** In the order of the operations. */
+  results(rows: readonly TakeRow[]): TakeResult[] {
+    crashPoint("pop-after-take");
+    const byLane = new Map<number, TakeRow[]>();
+    for (const row of rows) {
+      const known = byLane.get(row.lane);
+      if (known) known.push(row);
+      else byLane.set(row.lane, [row]);
+    }
+    const results: LaneResult[][] = this.#operations.map(() => []);
+    this.#lanes.forEach(({ pop, groupLane }, index) => {
+      const kept = groupLane.lane.rewrites === this.#rewrites[index] ? this.#cache : undefined;
+      results[pop]!.push(
+        laneResult(groupLane, this.#groupIds[index]!, byLane.get(index)!, this.#held[index]!, kept),
+      );
+    });
+    return results;
+  }
+}
+
 export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResult> {
   return {
     name: "pop",
@@ -39,42 +98,8 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
     durationBounds: WAIT_BOUNDS,
     weight: (operation) => operation.pop.request.batch,
     async run(session: Session, operations: readonly TakeOperation[]) {
-      const lanes = operations.flatMap((operation, pop) =>
-        operation.lanes.map((groupLane) => ({ operation, pop, groupLane })),
-      );
-      const options = lanes.map(({ groupLane }) => groupLane.lane.queue.options);
-      const groupIds = lanes.map(({ groupLane }) => groupLane.group.id ?? NO_GROUP);
-      // The call leaves out what is held here; by its answer the cache may have moved on.
-      const held = lanes.map(({ groupLane }) => cache.hold(groupLane.lane));
-      const rewrites = lanes.map(({ groupLane }) => groupLane.lane.rewrites);
-      const rows = await session.run(take, [
-        lanes.map(({ pop }) => pop),
-        lanes.map(({ operation }) => operation.pop.request.batch),
-        lanes.map(({ groupLane }) => groupLane.lane.id),
-        groupIds,
-        lanes.map(({ operation }) => operation.token),
-        options.map((queue) => queue.leaseSeconds),
-        lanes.map(({ operation }) => operation.pop.request.autoAck),
-        options.map((queue) => queue.delaySeconds),
-        options.map((queue) => queue.windowSeconds),
-        options.map((queue) => queue.ttlSeconds),
-        options.map((queue) => queue.retryLimit),
-        held.map(startOf),
-        held.map(endOf),
-      ]);
-      crashPoint("pop-after-take");
-      const byLane = new Map<number, TakeRow[]>();
-      for (const row of rows) {
-        const known = byLane.get(row.lane);
-        if (known) known.push(row);
-        else byLane.set(row.lane, [row]);
-      }
-      const results: LaneResult[][] = operations.map(() => []);
-      lanes.forEach(({ pop, groupLane }, index) => {
-        const kept = groupLane.lane.rewrites === rewrites[index] ? cache : undefined;
-        results[pop]!.push(laneResult(groupLane, groupIds[index]!, byLane.get(index)!, held[index]!, kept));
-      });
-      return results;
+      const call = new TakeCall(cache, operations);
+      return call.results(await session.run(take, call.values));
     },
   };
 }

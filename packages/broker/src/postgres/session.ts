@@ -65,13 +65,21 @@ export type NotificationListener = (channel: string, payload: string) => void;
 
 type SessionState = "starting" | "idle" | "busy" | "closing" | "closed";
 
-interface Call {
-  /** Undefined for a simple query, whose rows are not read. */
-  readonly statement: Statement<unknown> | undefined;
+/** A prepared statement with its values. */
+export interface Step<Row> {
+  readonly statement: Statement<Row>;
   readonly values: readonly unknown[];
-  readonly resolve: (rows: unknown[]) => void;
+}
+
+interface Call {
+  /** In the order in which they run; a text is a simple query, whose rows are not read. */
+  readonly steps: readonly Step<unknown>[] | string;
+  readonly resolve: (rows: unknown[][]) => void;
   readonly reject: (error: Error) => void;
-  rows: unknown[];
+  /** Of each step. */
+  rows: unknown[][];
+  /** The step that the server answers now. */
+  at: number;
   error: Error | undefined;
   preparedAgain: boolean;
 }
@@ -251,13 +259,18 @@ export class Session {
   }
 
   /** Runs a prepared statement as one implicit transaction. */
-  run<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]> {
-    return this.#start(statement, values) as Promise<Row[]>;
+  async run<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]> {
+    return (await this.#start([{ statement, values }]))[0] as Row[];
+  }
+
+  /** Runs two prepared statements as one implicit transaction, in one round trip; the second sees what the first did. */
+  runBoth<First, Second>(first: Step<First>, second: Step<Second>): Promise<[First[], Second[]]> {
+    return this.#start([first, second]) as Promise<[First[], Second[]]>;
   }
 
   /** Runs statements without parameters, several if parted by semicolons; rows are ignored. */
   async simple(text: string): Promise<void> {
-    await this.#start(undefined, [text]);
+    await this.#start(text);
   }
 
   /** Takes no more calls, waits for the answer to the one in flight, and says goodbye. */
@@ -273,7 +286,7 @@ export class Session {
     this.#closeWith(reason);
   }
 
-  #start(statement: Statement<unknown> | undefined, values: readonly unknown[]): Promise<unknown[]> {
+  #start(steps: Call["steps"]): Promise<unknown[][]> {
     return new Promise((resolve, reject) => {
       if (this.closed || !this.#stream.writable)
         throw new ConnectionLostError(`the connection to ${this.server} is closed`, {
@@ -281,7 +294,7 @@ export class Session {
           cause: this.#closeError,
         });
       if (this.#state !== "idle") throw new Error("a session runs one call at a time");
-      const call = { statement, values, resolve, reject, rows: [], error: undefined, preparedAgain: false };
+      const call: Call = { steps, resolve, reject, rows: [], at: 0, error: undefined, preparedAgain: false };
       this.#encode(call);
       this.#state = "busy";
       this.#call = call;
@@ -293,20 +306,24 @@ export class Session {
   #encode(call: Call): void {
     const writer = this.#writer;
     writer.reset(this.#stream.writableLength > 0);
-    const { statement, values } = call;
-    if (statement === undefined) {
-      writer.simpleQuery(values[0] as string);
+    if (typeof call.steps === "string") {
+      writer.simpleQuery(call.steps);
       return;
     }
-    const preparedText = this.#preparedTexts.get(statement.name);
-    if (preparedText === undefined) {
-      if (call.preparedAgain) writer.closeStatement(statement.name);
-      writer.parse(statement.name, statement.text, statement.parameters);
-    } else if (preparedText !== statement.text) {
-      throw new Error(`two statements have the name ${statement.name}`);
+    call.at = 0;
+    call.rows = call.steps.map(() => []);
+    for (const { statement, values } of call.steps) {
+      const preparedText = this.#preparedTexts.get(statement.name);
+      if (preparedText === undefined) {
+        if (call.preparedAgain) writer.closeStatement(statement.name);
+        writer.parse(statement.name, statement.text, statement.parameters);
+      } else if (preparedText !== statement.text) {
+        throw new Error(`two statements have the name ${statement.name}`);
+      }
+      writer.bind(statement.name, statement.parameters, values);
+      writer.execute();
     }
-    writer.bind(statement.name, statement.parameters, values);
-    writer.executeAndSync();
+    writer.sync();
   }
 
   readonly #receive = (chunk: Buffer): void => {
@@ -330,10 +347,13 @@ export class Session {
         this.#ready(bytes[start]!);
         return;
       case PARSE_COMPLETE: {
-        const statement = this.#call?.statement;
+        const statement = this.#step?.statement;
         if (statement !== undefined) this.#preparedTexts.set(statement.name, statement.text);
         return;
       }
+      case COMMAND_COMPLETE:
+        if (this.#call !== undefined) this.#call.at++;
+        return;
       case ERROR_RESPONSE: {
         const error = readError(bytes, start, end);
         if (error.severity !== "ERROR") this.destroy(error);
@@ -358,13 +378,19 @@ export class Session {
   /** A row that cannot be read fails its call, not the session: the rest of the answer is passed over. */
   #dataRow(bytes: Buffer, start: number, end: number): void {
     const call = this.#call;
-    if (call?.statement === undefined || call.error !== undefined) return;
+    const step = this.#step;
+    if (call === undefined || step === undefined || call.error !== undefined) return;
     this.#row.moveTo(bytes, start, end);
     try {
-      call.rows.push(call.statement.read(this.#row));
+      call.rows[call.at]!.push(step.statement.read(this.#row));
     } catch (error) {
       call.error = error as Error;
     }
+  }
+
+  get #step(): Step<unknown> | undefined {
+    const call = this.#call;
+    return call === undefined || typeof call.steps === "string" ? undefined : call.steps[call.at];
   }
 
   #ready(transactionStatus: number): void {
@@ -388,10 +414,10 @@ export class Session {
 
   /** The failed call was rolled back whole, so that running it again cannot do anything twice. */
   #runAgain(call: Call): void {
-    if (call.statement !== undefined) this.#preparedTexts.delete(call.statement.name);
+    if (typeof call.steps !== "string")
+      for (const { statement } of call.steps) this.#preparedTexts.delete(statement.name);
     call.preparedAgain = true;
     call.error = undefined;
-    call.rows = [];
     this.#encode(call);
     this.#stream.write(this.#writer.message);
   }
@@ -455,13 +481,13 @@ const typeCode = (letter: string): number => letter.charCodeAt(0);
 const DATA_ROW = typeCode("D");
 const READY_FOR_QUERY = typeCode("Z");
 const PARSE_COMPLETE = typeCode("1");
+const COMMAND_COMPLETE = typeCode("C");
 const ERROR_RESPONSE = typeCode("E");
 const NOTIFICATION_RESPONSE = typeCode("A");
 
 const WITHOUT_CONSEQUENCE: ReadonlySet<number> = new Set([
   typeCode("2"), // BindComplete
   typeCode("3"), // CloseComplete
-  typeCode("C"), // CommandComplete
   typeCode("I"), // EmptyQueryResponse
   typeCode("N"), // NoticeResponse
   typeCode("S"), // ParameterStatus

@@ -111,13 +111,18 @@ export class WireWriter {
     this.#end(start);
   }
 
-  /** Executes the unnamed portal to its last row, then ends the implicit transaction. */
-  executeAndSync(): void {
+  /** Executes the unnamed portal to its last row. */
+  execute(): void {
     this.#reserve(FRAME_BYTES);
-    const execute = this.#begin("E");
+    const start = this.#begin("E");
     this.#cstring("");
     this.#int4(0);
-    this.#end(execute);
+    this.#end(start);
+  }
+
+  /** Ends the implicit transaction. */
+  sync(): void {
+    this.#reserve(FRAME_BYTES);
     this.#end(this.#begin("S"));
   }
 

@@ -1,5 +1,6 @@
 /** Append as a kind of batched operation: an operation is a lane that has messages waiting. */
 import type { BatchKind } from "../batching/batcher.ts";
+import type { Rider } from "../batching/rider.ts";
 import type { Lane } from "../lanes/lane.ts";
 import type { Session } from "../postgres/session.ts";
 import { APPEND, type AppendRow, append } from "../postgres/statements.ts";
@@ -57,7 +58,10 @@ const NOTHING: Omit<AppendResult, "batch"> = {
   missed: [],
 };
 
-export const appendKind: BatchKind<Lane, AppendResult | AppendError> = {
+/** `riderFor`: who wants to go with an append to these lanes. */
+export const appendKind = (
+  riderFor: (lanes: readonly Lane[]) => Rider | undefined,
+): BatchKind<Lane, AppendResult | AppendError> => ({
   name: "push",
   repeatable: false,
   traced: { procedure: "append", spans: (lane) => lane.pending.map((message) => message.owner.span) },
@@ -66,16 +70,22 @@ export const appendKind: BatchKind<Lane, AppendResult | AppendError> = {
     const all = lanes.map(takeLaneBatch);
     const batches = all.filter((batch) => batch.messages.length > 0);
     if (batches.length === 0) return all.map((batch) => ({ batch, ...NOTHING }));
+    const values = [...appendParameters(batches), sealedLanes(batches)];
+    const rider = riderFor(batches.map((batch) => batch.lane));
     let rows: AppendRow[];
+    let ridden: unknown[] = [];
     try {
-      rows = await session.run(append, [...appendParameters(batches), sealedLanes(batches)]);
+      if (rider) [rows, ridden] = await session.runBoth({ statement: append, values }, rider.step);
+      else rows = await session.run(append, values);
     } catch (error) {
+      rider?.failed(error as Error);
       return all.map((batch) =>
         batch.messages.length > 0
           ? new AppendError(batch, batches.length === 1, error)
           : { batch, ...NOTHING },
       );
     }
+    rider?.arrived(ridden);
     const results = new Map<LaneBatch, AppendResult>();
     const missed = new Map<number, AppendRow[]>();
     for (const row of rows) {
@@ -94,4 +104,4 @@ export const appendKind: BatchKind<Lane, AppendResult | AppendError> = {
     }
     return all.map((batch) => results.get(batch) ?? { batch, ...NOTHING });
   },
-};
+});

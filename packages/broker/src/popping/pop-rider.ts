@@ -1,0 +1,30 @@
+/**
+ * Pops that are parked for lanes which are being appended to: their takes go with the append, in its transaction. So
+ * a message reaches who waits for it after one commit, not two.
+ */
+import type { Rider } from "../batching/rider.ts";
+import type { Lane } from "../lanes/lane.ts";
+import type { SegmentCache } from "../lanes/segment-cache.ts";
+import { type TakeRow, take } from "../postgres/statements.ts";
+import type { Popper } from "./popper.ts";
+import { TakeCall } from "./take-kind.ts";
+
+export function popRider(
+  popper: Popper,
+  cache: SegmentCache,
+  lanes: readonly Lane[],
+): Rider<TakeRow> | undefined {
+  const operations = popper.board(lanes);
+  if (operations.length === 0) return undefined;
+  const call = new TakeCall(cache, operations);
+  return {
+    step: { statement: take, values: call.values },
+    arrived: (rows) => {
+      const results = call.results(rows);
+      for (const [index, operation] of operations.entries()) popper.taken(operation, results[index]!);
+    },
+    failed: (error) => {
+      for (const operation of operations) popper.missed(operation, error);
+    },
+  };
+}
