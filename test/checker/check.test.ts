@@ -343,6 +343,8 @@ test("dead letter: it comes after its failures, once, with its payload and its l
   assert.deepEqual(rules(history, state(), limits), ["dead letter"], "it is missing");
   const late = [...history, ...failing.slice(-2)];
   assert.deepEqual(rules(late, state(letter("c")), limits), ["dead letter"], "it comes too late");
+  const stale = [...history, ackSent("L3", [at("c")], "failed"), acked("L3", [at("c")], "failed")];
+  assert.deepEqual(rules(stale, state(letter("c")), limits), [], "an ack of an old lease counts nothing");
   const wrong: DeadLetter[] = [
     { ...letter("c"), value: "b" },
     letter("c", ["no", "no", "no"]),

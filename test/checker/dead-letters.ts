@@ -4,9 +4,11 @@ import { entryOf, type HistoryEvent } from "./history.ts";
 import type { Limits, Report } from "./rules.ts";
 
 interface Failures {
-  /** Acks that said `failed` and were sent; those of them that were answered. */
+  /** Acks that said `failed` and were sent; those of them that were answered, and counted. */
   sent: number;
   answered: number;
+  /** Who got it last. */
+  lease: string;
   /** Acks that said `dlq`. */
   deadSent: number;
   /** An answer said that the message is a dead letter. */
@@ -24,18 +26,25 @@ export function checkDeadLetters(
   const of = (entry: string): Failures => {
     let found = failures.get(entry);
     if (!found) {
-      found = { sent: 0, answered: 0, deadSent: 0, isDead: false };
+      found = { sent: 0, answered: 0, lease: "", deadSent: 0, isDead: false };
       failures.set(entry, found);
     }
     return found;
   };
   for (const event of history) {
+    if (event.type === "popped" && event.group === group) {
+      for (const message of event.messages)
+        if (message.queue === queue) of(entryOf(message)).lease = event.lease;
+    }
     if ((event.type !== "ack-sent" && event.type !== "acked") || event.group !== group) continue;
     for (const message of event.messages) {
       if (message.queue !== queue || event.status === "completed" || event.status === "retry") continue;
       const found = of(entryOf(message));
-      if (event.type === "acked") found.answered += event.status === "failed" ? 1 : 0;
-      else if (event.status === "failed") found.sent++;
+      if (event.type === "acked") {
+        // Of a message that is finished, or with somebody else, an ack that comes too late tells nothing.
+        const counts = event.status === "failed" && !found.isDead && event.lease === found.lease;
+        found.answered += counts ? 1 : 0;
+      } else if (event.status === "failed") found.sent++;
       else found.deadSent++;
     }
     if (event.type === "acked") {
