@@ -235,7 +235,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     Math.max(1, Math.floor(config.secondaryConnectionCount / config.workerCount)),
   );
   const pools = [...Object.values(slots), secondary];
-  const watch = new DatabaseWatch({ pools, connect: () => connect("watch"), now, log });
+  const watch = new DatabaseWatch({
+    pools,
+    connect: () => connect("watch"),
+    fellSilent: (reason) => bus.cut(reason),
+    now,
+    log,
+  });
   const use = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
     for (let attempt = 1; ; attempt++) {
       try {

@@ -106,7 +106,8 @@ test("messages carry their type and a length that counts itself", () => {
   const writer = new WireWriter();
   writer.parse("n", "select 1", ["int4", "text[]"]);
   writer.bind("n", ["int4", "text[]"], [5, []]);
-  writer.executeAndSync();
+  writer.execute();
+  writer.sync();
   writer.closeStatement("n");
   writer.simpleQuery("q");
   writer.terminate();

@@ -11,6 +11,10 @@
  * query protocol itself: named prepared statements, binary parameters and results, one write per call, rows
  * read where they lie in the received bytes.
  *
+ * Behind a pooler, which lends a session of the server for one transaction, statements have no names and every call
+ * has a preface (see preface.ts). A pooler is known by the id that it gives for the server's process: it is not
+ * the one that the server tells.
+ *
  * A call is one implicit transaction. Every call ends: with rows, with the error that PostgreSQL answered
  * (`PostgresError`, the session stays usable), or with `ConnectionLostError` (the session is closed).
  */
@@ -20,6 +24,7 @@ import pg from "pg";
 import { ConnectionLostError, PostgresError } from "./errors.ts";
 import type { Origin } from "./lineage.ts";
 import { MessageFramer } from "./message-framer.ts";
+import { prefaceOf, TIMELINE } from "./preface.ts";
 import { RowReader } from "./row-reader.ts";
 import { type ParameterType, WireWriter } from "./wire-writer.ts";
 
@@ -74,6 +79,8 @@ interface Call {
   rows: unknown[];
   error: Error | undefined;
   preparedAgain: boolean;
+  /** What arrives answers the preface. */
+  isPrefaced: boolean;
 }
 
 // A dead peer is noticed while no call is in flight. Network equipment forgets idle connections after
@@ -84,17 +91,16 @@ const KEEP_ALIVE_AFTER_MS = 30_000;
 // up a shutdown.
 const CLOSE_GRACE_MS = 1_000;
 
-const IN_RECOVERY: Statement<boolean> = {
-  name: "session_in_recovery",
-  text: "select pg_is_in_recovery()",
+const SERVER_FACTS: Statement<{ inRecovery: boolean; processId: number }> = {
+  name: "session_server_facts",
+  text: "select pg_is_in_recovery(), pg_backend_pid()",
   parameters: [],
-  read: (row) => row.bool(0),
+  read: (row) => ({ inRecovery: row.bool(0), processId: row.int4(1) }),
 };
 
-// The name of the log's file begins with the timeline, in eight hexadecimal digits.
 const ORIGIN: Statement<Origin> = {
   name: "session_origin",
-  text: `select system_identifier::text, left(pg_walfile_name(pg_current_wal_lsn()), 8) from pg_control_system()`,
+  text: `select system_identifier::text, ${TIMELINE} from pg_control_system()`,
   parameters: [],
   read: (row) => ({ system: row.text(0), timeline: Number.parseInt(row.text(1), 16) }),
 };
@@ -113,6 +119,10 @@ export class Session {
   #state: SessionState = "starting";
   #call: Call | undefined;
   #processId = 0;
+  /** Until it is known, nothing is done that a pooler could mind. */
+  #isPooled = true;
+  #preface: Statement<number | undefined> | undefined;
+  #timeline: number | undefined;
   #closeError: Error | undefined;
   #deadline: NodeJS.Timeout;
 
@@ -140,17 +150,21 @@ export class Session {
   ): Promise<Session> {
     const session = await Session.#authenticate(server, settings, options);
     try {
-      await session.simple(
-        `set timezone = 'UTC'; set client_encoding = 'UTF8';
-         set statement_timeout = ${Math.trunc(options.statementTimeoutMs)};
-         set lock_timeout = ${Math.trunc(options.lockTimeoutMs)};
-         set idle_in_transaction_session_timeout = ${Math.trunc(options.idleInTransactionTimeoutMs)}`,
-      );
-      const [inRecovery] = await session.run(IN_RECOVERY, []);
-      if (inRecovery === true) throw new Error("it is in recovery and takes no writes");
-      if (options.admit) {
-        const origin = await session.#origin();
-        if (origin) options.admit(origin);
+      const [facts] = await session.run(SERVER_FACTS, []);
+      if (facts!.inRecovery) throw new Error("it is in recovery and takes no writes");
+      session.#isPooled = facts!.processId !== session.#processId;
+      if (!session.#isPooled)
+        await session.simple(
+          `set timezone = 'UTC'; set client_encoding = 'UTF8';
+           set statement_timeout = ${Math.trunc(options.statementTimeoutMs)};
+           set lock_timeout = ${Math.trunc(options.lockTimeoutMs)};
+           set idle_in_transaction_session_timeout = ${Math.trunc(options.idleInTransactionTimeoutMs)}`,
+        );
+      const origin = options.admit && (await session.#origin());
+      if (origin) options.admit?.(origin);
+      if (session.#isPooled) {
+        session.#timeline = origin?.timeline;
+        session.#preface = prefaceOf({ ...options, asksTimeline: origin !== undefined });
       }
       session.#setCallTimeout(options.callTimeoutMs);
       return session;
@@ -224,7 +238,12 @@ export class Session {
     stream.prependListener("data", this.#receive);
   }
 
-  /** The id of the server process, as in pg_stat_activity. */
+  /** Whether a pooler stands between: what one call leaves in the server's session, the next may not find. */
+  get isPooled(): boolean {
+    return this.#isPooled;
+  }
+
+  /** The id of the server process, as in pg_stat_activity; of a pooler it says nothing. */
   get processId(): number {
     return this.#processId;
   }
@@ -281,7 +300,9 @@ export class Session {
           cause: this.#closeError,
         });
       if (this.#state !== "idle") throw new Error("a session runs one call at a time");
-      const call = { statement, values, resolve, reject, rows: [], error: undefined, preparedAgain: false };
+      const isPrefaced = statement !== undefined && this.#preface !== undefined;
+      const fresh = { rows: [], error: undefined, preparedAgain: false, isPrefaced };
+      const call: Call = { statement, values, resolve, reject, ...fresh };
       this.#encode(call);
       this.#state = "busy";
       this.#call = call;
@@ -298,6 +319,12 @@ export class Session {
       writer.simpleQuery(values[0] as string);
       return;
     }
+    if (this.#isPooled) {
+      if (this.#preface) this.#writeUnnamed(this.#preface, []);
+      this.#writeUnnamed(statement, values);
+      writer.sync();
+      return;
+    }
     const preparedText = this.#preparedTexts.get(statement.name);
     if (preparedText === undefined) {
       if (call.preparedAgain) writer.closeStatement(statement.name);
@@ -306,7 +333,14 @@ export class Session {
       throw new Error(`two statements have the name ${statement.name}`);
     }
     writer.bind(statement.name, statement.parameters, values);
-    writer.executeAndSync();
+    writer.execute();
+    writer.sync();
+  }
+
+  #writeUnnamed({ text, parameters }: Statement<unknown>, values: readonly unknown[]): void {
+    this.#writer.parse("", text, parameters);
+    this.#writer.bind("", parameters, values);
+    this.#writer.execute();
   }
 
   readonly #receive = (chunk: Buffer): void => {
@@ -331,9 +365,12 @@ export class Session {
         return;
       case PARSE_COMPLETE: {
         const statement = this.#call?.statement;
-        if (statement !== undefined) this.#preparedTexts.set(statement.name, statement.text);
+        if (statement !== undefined && !this.#isPooled) this.#preparedTexts.set(statement.name, statement.text);
         return;
       }
+      case COMMAND_COMPLETE:
+        if (this.#call) this.#call.isPrefaced = false;
+        return;
       case ERROR_RESPONSE: {
         const error = readError(bytes, start, end);
         if (error.severity !== "ERROR") this.destroy(error);
@@ -360,6 +397,11 @@ export class Session {
     const call = this.#call;
     if (call?.statement === undefined || call.error !== undefined) return;
     this.#row.moveTo(bytes, start, end);
+    if (call.isPrefaced) {
+      if (this.#preface!.read(this.#row) !== this.#timeline)
+        this.destroy(new Error("another server has taken over, or this one takes no writes any more"));
+      return;
+    }
     try {
       call.rows.push(call.statement.read(this.#row));
     } catch (error) {
@@ -390,6 +432,7 @@ export class Session {
   #runAgain(call: Call): void {
     if (call.statement !== undefined) this.#preparedTexts.delete(call.statement.name);
     call.preparedAgain = true;
+    call.isPrefaced = this.#preface !== undefined;
     call.error = undefined;
     call.rows = [];
     this.#encode(call);
@@ -454,6 +497,7 @@ const typeCode = (letter: string): number => letter.charCodeAt(0);
 
 const DATA_ROW = typeCode("D");
 const READY_FOR_QUERY = typeCode("Z");
+const COMMAND_COMPLETE = typeCode("C");
 const PARSE_COMPLETE = typeCode("1");
 const ERROR_RESPONSE = typeCode("E");
 const NOTIFICATION_RESPONSE = typeCode("A");
@@ -461,7 +505,6 @@ const NOTIFICATION_RESPONSE = typeCode("A");
 const WITHOUT_CONSEQUENCE: ReadonlySet<number> = new Set([
   typeCode("2"), // BindComplete
   typeCode("3"), // CloseComplete
-  typeCode("C"), // CommandComplete
   typeCode("I"), // EmptyQueryResponse
   typeCode("N"), // NoticeResponse
   typeCode("S"), // ParameterStatus

@@ -2,7 +2,7 @@
  * A wire writer puts the messages of one call, with every parameter in PostgreSQL's binary format, into one
  * buffer, so that a call is one write to the socket.
  *
- *   Parse?  Bind  Execute  Sync
+ *   (Parse?  Bind  Execute)+  Sync
  *
  * Room for all parameters is reserved before the first of them is written: a large body is copied once, from
  * where the caller holds it into the message, and never again because the buffer grew behind it.
@@ -111,13 +111,18 @@ export class WireWriter {
     this.#end(start);
   }
 
-  /** Executes the unnamed portal to its last row, then ends the implicit transaction. */
-  executeAndSync(): void {
+  /** Executes the unnamed portal to its last row. */
+  execute(): void {
     this.#reserve(FRAME_BYTES);
-    const execute = this.#begin("E");
+    const start = this.#begin("E");
     this.#cstring("");
     this.#int4(0);
-    this.#end(execute);
+    this.#end(start);
+  }
+
+  /** Ends the implicit transaction. */
+  sync(): void {
+    this.#reserve(FRAME_BYTES);
     this.#end(this.#begin("S"));
   }
 
