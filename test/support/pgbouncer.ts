@@ -35,7 +35,10 @@ process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-export async function startPgBouncer(serverUrl: string, settings: Record<string, string> = {}): Promise<PgBouncer> {
+export async function startPgBouncer(
+  serverUrl: string,
+  settings: Record<string, string> = {},
+): Promise<PgBouncer> {
   if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing: apt-get install pgbouncer`);
   const folder = mkdtempSync(join(tmpdir(), "queen-pgbouncer-"));
   chmodSync(folder, 0o711); // PgBouncer refuses root, and runs as another user, who must get in

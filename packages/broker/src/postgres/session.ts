@@ -365,7 +365,8 @@ export class Session {
         return;
       case PARSE_COMPLETE: {
         const statement = this.#call?.statement;
-        if (statement !== undefined && !this.#isPooled) this.#preparedTexts.set(statement.name, statement.text);
+        if (statement !== undefined && !this.#isPooled)
+          this.#preparedTexts.set(statement.name, statement.text);
         return;
       }
       case COMMAND_COMPLETE:
