@@ -417,7 +417,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     seal,
     pusher,
     drainer: new Drainer({ directory, pusher, seal, use, now, clock: Date.now }),
-    probe: () => slots.push.use((session) => session.run(statements.ping, [])),
+    probe: async () => {
+      await slots.push.whenAvailable();
+      await slots.push.use((session) => session.run(statements.ping, []));
+    },
     log,
   });
   const spoolFigures = (): SpoolFigures => {

@@ -26,6 +26,7 @@ import type { Origin } from "./lineage.ts";
 import { MessageFramer } from "./message-framer.ts";
 import { prefaceOf, TIMELINE } from "./preface.ts";
 import { RowReader } from "./row-reader.ts";
+import { staggered } from "./staggered.ts";
 import { type ParameterType, WireWriter } from "./wire-writer.ts";
 
 /** A statement is prepared under its name at its first use in a session; a name stands for one text. */
@@ -43,7 +44,7 @@ export interface Server {
 }
 
 export interface ConnectionSettings {
-  /** Tried in this order; the first that can be reached and is not in recovery is taken. */
+  /** Tried in this order, each with a head start; the first that answers and is not in recovery is taken. */
   readonly hosts: readonly Server[];
   readonly database: string;
   readonly user: string;
@@ -91,6 +92,9 @@ const KEEP_ALIVE_AFTER_MS = 30_000;
 // up a shutdown.
 const CLOSE_GRACE_MS = 1_000;
 
+// The machine of a primary that is lost does not even refuse: nobody waits for it longer than that.
+const HEAD_START_MS = 250;
+
 const SERVER_FACTS: Statement<{ inRecovery: boolean; processId: number }> = {
   name: "session_server_facts",
   text: "select pg_is_in_recovery(), pg_backend_pid()",
@@ -127,20 +131,21 @@ export class Session {
   #deadline: NodeJS.Timeout;
 
   static async connect(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
-    const failures: Error[] = [];
-    for (const server of settings.hosts) {
-      try {
-        return await Session.#connectTo(server, settings, options);
-      } catch (error) {
-        failures.push(error as Error);
-      }
+    const attempts = settings.hosts.map((server) => () => Session.#connectTo(server, settings, options));
+    try {
+      return await staggered(attempts, {
+        headStartMs: HEAD_START_MS,
+        discard: (session) => session.destroy(new Error("another server was found first")),
+      });
+    } catch (error) {
+      const failures = (error as AggregateError).errors as Error[];
+      if (failures.length === 1) throw failures[0];
+      const reasons = failures.map((failure) => failure.message).join("; ");
+      throw new ConnectionLostError(`no server can be used: ${reasons || "no host is given"}`, {
+        outcomeUnknown: false,
+        cause: error,
+      });
     }
-    if (failures.length === 1) throw failures[0];
-    const reasons = failures.map((failure) => failure.message).join("; ");
-    throw new ConnectionLostError(`no server can be used: ${reasons || "no host is given"}`, {
-      outcomeUnknown: false,
-      cause: new AggregateError(failures),
-    });
   }
 
   static async #connectTo(
