@@ -20,7 +20,11 @@ const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const EMBEDDED_SERVER = new URL("../packages/broker/dist/src/postgres/embedded-server.js", import.meta.url);
 const PGBOUNCER = new URL("../test/dist/support/pgbouncer.js", import.meta.url);
 const DATABASE_TESTS = ["test/dist/", "faults/dist/test/", "packages/broker/dist/test/session.test.js"];
-const POOLED_TESTS = /^test\/dist\/system\//;
+// What clients do. The rest is about the broker's own connections, logs and descriptions, or takes very long.
+const POOLED_TESTS = new RegExp(
+  "^test/dist/system/(clear|configure|consumer-groups|crash|dead-letters|delays|encryption|lease|limits|long-poll|" +
+    "maintenance|messages|model|ordering|pauses|payload-fidelity|pooler|pop-ack|push|retries|sweeps|transaction)\\.",
+);
 
 // Each file has its own process and database; more files at once than this fight for the processors.
 const FILES_AT_ONCE = 2;

@@ -130,8 +130,9 @@ export async function startBrokerProcess(options: {
 /** Where the tests run with a pooler before their server, brokers on that server use it (scripts/test.mjs). */
 function throughPooler(databaseUrl: string): string {
   const { QUEEN_TEST_PGBOUNCER_PORT: port, QUEEN_TEST_DATABASE_URL: server } = process.env;
-  if (!port || !server || new URL(server).host !== new URL(databaseUrl).host) return databaseUrl;
+  if (!port || !server || !URL.canParse(databaseUrl)) return databaseUrl;
   const url = new URL(databaseUrl);
+  if (url.host !== new URL(server).host) return databaseUrl;
   url.host = `127.0.0.1:${port}`;
   return url.href;
 }
