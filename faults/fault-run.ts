@@ -102,10 +102,16 @@ export class FaultRun {
   /** Makes a server the one of the run, with a database in it. */
   async useServer(server: PostgresServer): Promise<PostgresServer> {
     this.#server = server;
-    this.onEnd(() => server.dispose());
-    await query(server.urlOf("postgres"), `create database ${DATABASE}`);
-    this.#databaseUrl = server.urlOf(DATABASE);
+    await this.useDatabaseOf(server);
     return server;
+  }
+
+  /** Makes a database on whatever holds one, and ends it with the run. */
+  async useDatabaseOf(holder: Pick<PostgresServer, "urlOf" | "dispose">): Promise<void> {
+    this.onEnd(() => holder.dispose());
+    const make = (): Promise<unknown> => query(holder.urlOf("postgres"), `create database ${DATABASE}`);
+    await until("a database can be made", () => make().then(() => true));
+    this.#databaseUrl = holder.urlOf(DATABASE);
   }
 
   get postgres(): PostgresServer {
@@ -137,7 +143,7 @@ export class FaultRun {
     count: number,
     options: { env?: Record<string, string>; databaseUrl?: string } = {},
   ): Promise<void> {
-    if (!this.#server && this.#givenDatabaseUrl === undefined) await this.startPostgres();
+    if (this.#databaseUrl === "" && this.#givenDatabaseUrl === undefined) await this.startPostgres();
     this.tell(`starting ${count} brokers`);
     for (let index = 0; index < count; index++) {
       const folder = join(this.folder, `broker-${this.brokers.length}`);

@@ -8,14 +8,23 @@ import { MUTANTS } from "./mutants.ts";
 import { type Options, readOptions, USAGE } from "./options.ts";
 import { describeResult, isOk, Progress, type Result, recorder } from "./report.ts";
 import { TESTS } from "./tests/index.ts";
+import { PATRONI_TESTS } from "./tests/patroni.ts";
+import { PGBOUNCER_TESTS } from "./tests/pgbouncer.ts";
 
 const REDRAW_MS = 250;
+const GROUPS: Readonly<Record<string, readonly FaultTest[]>> = {
+  mutants: MUTANTS,
+  patroni: PATRONI_TESTS,
+  pgbouncer: PGBOUNCER_TESTS,
+};
+const ALL = [...TESTS, ...PATRONI_TESTS, ...PGBOUNCER_TESTS, ...MUTANTS];
 
 function selected(ids: readonly string[]): readonly FaultTest[] {
   if (ids.length === 0) return TESTS;
   return ids.flatMap((id) => {
-    if (id === "mutants") return MUTANTS;
-    const test = [...TESTS, ...MUTANTS].find((each) => each.id.toLowerCase() === id.toLowerCase());
+    const group = GROUPS[id];
+    if (group) return group;
+    const test = ALL.find((each) => each.id.toLowerCase() === id.toLowerCase());
     if (test) return [test];
     throw new Error(`there is no test ${id}: see --list`);
   });
@@ -80,11 +89,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   if (options.isHelp || options.isList) {
-    console.log(
-      options.isHelp
-        ? USAGE
-        : [...TESTS, ...MUTANTS].map(({ id, title }) => `${id.padEnd(22)} ${title}`).join("\n"),
-    );
+    console.log(options.isHelp ? USAGE : ALL.map(({ id, title }) => `${id.padEnd(22)} ${title}`).join("\n"));
     return 0;
   }
   const interruption = new AbortController();

@@ -4,6 +4,7 @@
  *   node scripts/test.mjs                every test
  *   node scripts/test.mjs --database     only the files that test against the database
  *   node scripts/test.mjs pop settle     only the files whose path contains one of the words
+ *   node scripts/test.mjs --pgbouncer    what clients do, with PgBouncer in transaction mode before the server
  *
  * The server is the broker's built-in one in a temporary folder, or the one that QUEEN_TEST_DATABASE_URL
  * names, as a superuser. Run `npm run build` first; a compiled test whose source is gone is not run.
@@ -17,7 +18,13 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const EMBEDDED_SERVER = new URL("../packages/broker/dist/src/postgres/embedded-server.js", import.meta.url);
+const PGBOUNCER = new URL("../test/dist/support/pgbouncer.js", import.meta.url);
 const DATABASE_TESTS = ["test/dist/", "faults/dist/test/", "packages/broker/dist/test/session.test.js"];
+// What clients do. The rest is about the broker's own connections, logs and descriptions, or takes very long.
+const POOLED_TESTS = new RegExp(
+  "^test/dist/system/(clear|configure|consumer-groups|crash|dead-letters|delays|encryption|lease|limits|long-poll|" +
+    "maintenance|messages|model|ordering|pauses|payload-fidelity|pooler|pop-ack|push|retries|sweeps|transaction)\\.",
+);
 
 // Each file has its own process and database; more files at once than this fight for the processors.
 const FILES_AT_ONCE = 2;
@@ -36,6 +43,7 @@ for (const [name, code] of [
   });
 }
 
+const isPooled = process.argv.includes("--pgbouncer");
 const files = chosenTests(process.argv.slice(2));
 if (files.length === 0) {
   console.error("No compiled test has this in its path: run `npm run build`, or give another word.");
@@ -49,23 +57,30 @@ try {
   console.error(`The tests have no database server: ${error.message}`);
   process.exit(1);
 }
+let pooler;
 try {
+  if (isPooled) pooler = await startPooler(server.url);
   if (!interruption.signal.aborted) await runTests(files, server.url);
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
 } finally {
+  await pooler?.dispose();
   await server.stop();
 }
 process.exit();
 
 /** The compiled tests that the arguments ask for, as paths from the root. */
 function chosenTests(args) {
-  const unknown = args.find((arg) => arg.startsWith("-") && arg !== "--database");
+  const unknown = args.find((arg) => arg.startsWith("-") && !["--database", "--pgbouncer"].includes(arg));
   if (unknown !== undefined) {
-    console.error(`${unknown} is not known here: the only option is --database.`);
+    console.error(`${unknown} is not known here: the options are --database and --pgbouncer.`);
     process.exit(1);
   }
-  const words = args.filter((arg) => arg !== "--database");
+  const words = args.filter((arg) => !arg.startsWith("-"));
   return compiledTests()
     .filter((file) => !args.includes("--database") || DATABASE_TESTS.some((path) => file.startsWith(path)))
+    .filter((file) => !isPooled || POOLED_TESTS.test(file))
     .filter((file) => words.length === 0 || words.some((word) => file.includes(word)));
 }
 
@@ -110,6 +125,14 @@ async function startServer() {
     remove();
     throw error;
   }
+}
+
+/** Brokers that the tests start on the server go through it then. */
+async function startPooler(url) {
+  const { startPgBouncer } = await import(PGBOUNCER);
+  const started = await startPgBouncer(url);
+  process.env.QUEEN_TEST_PGBOUNCER_PORT = String(started.port);
+  return started;
 }
 
 /** Runs the files, reports as they go, and sets the exit code. */

@@ -122,7 +122,7 @@ abstract class Processes {
 }
 
 /** PostgreSQL refuses root: the account of Debian's package is used then. */
-function account(): { uid?: number; gid?: number } {
+export function account(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {};
   const id = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
   return { uid: id("-u"), gid: id("-g") };

@@ -1,10 +1,12 @@
 /** Brokers that end, stop or hang. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { keyOf } from "@queen/test/checker/history";
 import { until } from "@queen/test/support/moments";
 import type { FaultRun } from "../fault-run.ts";
 import type { FaultTest } from "../fault-test.ts";
 
 const KILL_EVERY_MS = 2_500;
+const RETRIES_MAX = 3;
 
 /** Without faults nothing is redelivered and nothing refused. */
 export const calm: FaultTest = {
@@ -17,21 +19,50 @@ export const calm: FaultTest = {
       (event) => event.type === "request" && (event.status >= 500 || event.status < 1),
     );
     run.expect(failed.length === 0, `${failed.length} requests had no answer, or 5xx`);
+    noteLatencies(run);
   },
 };
 
+/** Goals on a quiet machine are 100 ms for a push, and 250 ms from a push to a pop that waits. */
+function noteLatencies(run: FaultRun): void {
+  const pushMs = run.events.flatMap((event) =>
+    event.type === "request" && event.operation === "push" ? [event.tookMs] : [],
+  );
+  const sentMs = new Map<string, number>();
+  const arrivalMs: number[] = [];
+  for (const event of run.events) {
+    if (event.type === "push-sent") for (const item of event.items) sentMs.set(keyOf(item), event.atMs);
+    if (event.type === "popped")
+      for (const message of event.messages) {
+        const key = keyOf(message);
+        const atMs = sentMs.get(key);
+        if (atMs !== undefined) arrivalMs.push(event.atMs - atMs);
+        sentMs.delete(key); // the first delivery counts
+      }
+  }
+  const most = (values: number[]): number =>
+    Math.round(values.sort((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0);
+  run.note(
+    `99 % of pushes took ${most(pushMs)} ms, and of messages ${most(arrivalMs)} ms to their first delivery`,
+  );
+}
+
 /** Kills one broker after the other, and starts each again. */
 async function killBrokers(run: FaultRun): Promise<void> {
+  const readyMs: number[] = [];
   // At least once, however little time there is.
   for (let victim = 0, kills = 0; kills === 0 || run.hasTime(KILL_EVERY_MS); kills++) {
     await run.pause(KILL_EVERY_MS * 0.5, KILL_EVERY_MS);
     run.fault(`broker ${victim} is killed`);
     await run.brokers[victim]!.kill();
     await run.pause(200, 1_000);
+    const startedMs = performance.now();
     await run.brokers[victim]!.start();
+    readyMs.push(performance.now() - startedMs);
     await run.progressBy(20);
     victim = (victim + 1) % run.brokers.length;
   }
+  run.note(`a broker was ready at most ${Math.round(Math.max(...readyMs))} ms after its start`);
 }
 
 export const killOne: FaultTest = {
@@ -49,10 +80,16 @@ const killOneOfThree: FaultTest = {
   async run(run) {
     await run.startBrokers(3);
     await run.underLoad({}, () => killBrokers(run));
-    // A client that its broker failed tries the next at once: four in a row would be no availability.
-    const pushes = run.events.filter((event) => event.type === "request" && event.operation === "push");
-    const failed = pushes.filter((event) => event.type === "request" && event.status !== 201);
-    run.expect(failed.length < pushes.length * 0.1, `${failed.length} of ${pushes.length} pushes failed`);
+    // A client that its broker failed tries the next at once.
+    const attempts = new Map<string, number>();
+    for (const event of run.events)
+      if (event.type === "push-sent") {
+        const push = keyOf(event.items[0]!);
+        attempts.set(push, (attempts.get(push) ?? 0) + 1);
+      }
+    const failed = [...attempts.values()].filter((count) => count > 1 + RETRIES_MAX).length;
+    run.note(`${failed} of ${attempts.size} pushes needed more than ${RETRIES_MAX} retries`);
+    run.expect(failed <= attempts.size * 0.01, `${failed} of ${attempts.size} pushes needed more retries`);
   },
 };
 

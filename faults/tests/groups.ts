@@ -117,6 +117,45 @@ const slowGroup: FaultTest = {
   },
 };
 
+/** `retentionSeconds` removes whatever is older, consumed or not: that much and no more, and it is counted. */
+const agedOut: FaultTest = {
+  id: "F31b",
+  title: "retention by age alone, and a group that is slow",
+  async run(run) {
+    await run.startBrokers(1, { env: { RETENTION_INTERVAL: "1000" } });
+    const client = run.client();
+    const push = async (from: number, count: number): Promise<void> => {
+      const items = Array.from({ length: count }, (_, n) => ({ queue: "q", payload: from + n }));
+      await client.push(items);
+    };
+    await client.configure("q", { leaseTime: 300 });
+    await push(0, 300);
+    const { messages: first } = await client.pop("q", { consumerGroup: "slow", batch: 100 });
+    await client.ackMessages(first);
+    await sleep(3_000);
+    run.fault("everything older than two seconds goes");
+    await client.configure("q", { leaseTime: 300, retentionEnabled: true, retentionSeconds: 2 });
+    await until("the old messages are gone", async () => {
+      const [row] = await run.query("select start_offset::float8 as start from queen.partitions");
+      return row!.start === 300;
+    });
+    await client.configure("q", { leaseTime: 300 });
+    await push(300, 50);
+    const { messages: rest } = await client.pop("q", { consumerGroup: "slow", batch: 1_000 });
+    const got = rest.map((message) => message.data as number);
+    run.expect(
+      got.length === 50 && got.every((value, index) => value === 300 + index),
+      `the slow group got ${got.length} messages from ${got[0]} to ${got.at(-1)}, of 300 to 349`,
+    );
+    const [counted] = await run.query(
+      "select coalesce(sum(messages), 0)::float8 as messages from queen.retention_history where kind = 'retention'",
+    );
+    run.expect(counted!.messages === 300, `${counted!.messages} removed messages are counted, of 300`);
+    run.note(`${300 - first.length} messages were removed before the slow group had them, as configured`);
+    run.count({ load: "pushes of 50 to 300", pushed: 350, delivered: first.length + rest.length });
+  },
+};
+
 const crashLoop: FaultTest = {
   id: "F33",
   title: "a message kills every consumer that gets it",
@@ -160,4 +199,4 @@ const crashLoop: FaultTest = {
   },
 };
 
-export const GROUP_TESTS: readonly FaultTest[] = [movingGroup, slowGroup, crashLoop];
+export const GROUP_TESTS: readonly FaultTest[] = [movingGroup, slowGroup, agedOut, crashLoop];

@@ -4,6 +4,7 @@ import { BROKER_TESTS } from "./brokers.ts";
 import { CLOCK_TESTS } from "./clocks.ts";
 import { CRASH_POINT_TESTS } from "./crash-points.ts";
 import { DATABASE_TESTS } from "./database.ts";
+import { DISK_TESTS } from "./disks.ts";
 import { FAILOVER_TESTS } from "./failover.ts";
 import { GROUP_TESTS } from "./groups.ts";
 import { LANE_TESTS } from "./lanes.ts";
@@ -17,6 +18,7 @@ export const TESTS: readonly FaultTest[] = [
   ...POSTGRES_TESTS,
   ...NETWORK_TESTS,
   ...FAILOVER_TESTS,
+  ...DISK_TESTS,
   ...SPOOL_TESTS,
   ...CLOCK_TESTS,
   ...LANE_TESTS,

@@ -5,12 +5,12 @@ import { until } from "@queen/test/support/moments";
 import { startTcpProxy } from "@queen/test/support/tcp-proxy";
 import type { FaultRun } from "../fault-run.ts";
 import type { FaultTest } from "../fault-test.ts";
-import { noteLongest, SHORT_DEADLINES } from "./postgres.ts";
+import { HANG_MS_MAX, noteLongest } from "./postgres.ts";
 
-async function startBehindProxy(run: FaultRun, env: Record<string, string> = {}) {
+async function startBehindProxy(run: FaultRun) {
   await run.startPostgres();
   const proxy = await run.startProxy();
-  await run.startBrokers(1, { databaseUrl: proxy.urlOf(run.databaseUrl), env });
+  await run.startBrokers(1, { databaseUrl: proxy.urlOf(run.databaseUrl) });
   return proxy;
 }
 
@@ -55,7 +55,7 @@ const blackhole: FaultTest = {
   id: "F13",
   title: "the way to PostgreSQL swallows everything for a while",
   async run(run) {
-    const proxy = await startBehindProxy(run, SHORT_DEADLINES);
+    const proxy = await startBehindProxy(run);
     const holdMs = Math.min(30_000, Math.max(8_000, run.seconds * 400));
     await run.underLoad(
       {},
@@ -68,7 +68,7 @@ const blackhole: FaultTest = {
           await run.progressBy(50);
         }
       },
-      { requestMsMax: 10_000 },
+      { requestMsMax: HANG_MS_MAX },
     );
     noteLongest(run);
   },
@@ -78,7 +78,7 @@ const oneWay: FaultTest = {
   id: "F13b",
   title: "one direction to PostgreSQL swallows everything, connections are closed by half",
   async run(run) {
-    const proxy = await startBehindProxy(run, SHORT_DEADLINES);
+    const proxy = await startBehindProxy(run);
     await run.underLoad({}, async () => {
       for (const direction of ["to server", "to client"] as const) {
         run.fault(`nothing goes ${direction}`);

@@ -58,7 +58,7 @@ export async function startBrokerProcess(options: {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
-      DATABASE_URL: options.databaseUrl,
+      DATABASE_URL: throughPooler(options.databaseUrl),
       HOST: "127.0.0.1",
       PORT: port,
       QUEEN_SPOOL_DIR: spoolOf(port),
@@ -125,6 +125,16 @@ export async function startBrokerProcess(options: {
   }
   await broker.kill("SIGKILL");
   throw new Error(`the broker was not ready within ${READY_MS_MAX} ms; it wrote:\n${output}`);
+}
+
+/** Where the tests run with a pooler before their server, brokers on that server use it (scripts/test.mjs). */
+function throughPooler(databaseUrl: string): string {
+  const { QUEEN_TEST_PGBOUNCER_PORT: port, QUEEN_TEST_DATABASE_URL: server } = process.env;
+  if (!port || !server || !URL.canParse(databaseUrl)) return databaseUrl;
+  const url = new URL(databaseUrl);
+  if (url.host !== new URL(server).host) return databaseUrl;
+  url.host = `127.0.0.1:${port}`;
+  return url.href;
 }
 
 /** A port that nobody listens on now. */

@@ -6,6 +6,7 @@ import { type BrokerProcess, startBrokerProcess } from "./broker.ts";
 import { createDatabase, type TestDatabase } from "./database.ts";
 import { HttpClient, type PopAnswer, type PopQuery } from "./http.ts";
 import { until } from "./moments.ts";
+import { isPooled } from "./pooled.ts";
 
 export type Bus = "on" | "off";
 
@@ -27,7 +28,8 @@ export interface Fleet {
 // With the bus, everything is told; a broker that looks so seldom does not find it by looking.
 const NEVER_LOOKS = { POP_WAIT_MAX_INTERVAL_MS: "60000" };
 
-export async function startFleet(bus: Bus, settings: Record<string, string> = {}): Promise<Fleet> {
+export async function startFleet(wanted: Bus, settings: Record<string, string> = {}): Promise<Fleet> {
+  const bus = isPooled ? "off" : wanted;
   const database = await createDatabase();
   const brokers: BrokerProcess[] = [];
   const clients: HttpClient[] = [];

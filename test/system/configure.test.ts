@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { HttpAnswer } from "../support/http.ts";
+import { NOT_POOLED } from "../support/pooled.ts";
 import { newQueue, numbered, type System, startSystem, until } from "../support/system.ts";
 
 let system: System;
@@ -175,7 +176,7 @@ test("configure: the queue is required, and may be the empty string", async () =
   assert.deepEqual([status, json.configured, json.queue], [200, true, ""]);
 });
 
-test("configure: what one broker configures, another one does", async () => {
+test("configure: what one broker configures, another one does at once", NOT_POOLED, async () => {
   const { client } = await system.another();
   const queue = newQueue();
   await system.client.push(numbered(queue, 1));

@@ -11,6 +11,7 @@ import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { connectToBoth } from "../support/fleet.ts";
 import { HttpClient, type PopAnswer, type PopQuery, type PushItem } from "../support/http.ts";
 import { until } from "../support/moments.ts";
+import { BUSES, NOT_POOLED } from "../support/pooled.ts";
 import { type PostgresProxy, startProxy } from "../support/proxy.ts";
 
 // Longer than any test waits: a pop that ends by its deadline was not woken.
@@ -61,7 +62,7 @@ async function park(
   return { answer, hangUp: () => abort.abort() };
 }
 
-for (const bus of ["on", "off"] as const) {
+for (const bus of BUSES) {
   describe(`long polls with the bus ${bus}`, () => {
     let database: TestDatabase;
     const brokers: BrokerProcess[] = [];
@@ -540,7 +541,7 @@ describe("an idle broker", () => {
   }
 });
 
-describe("a wildcard pop over 100,000 partitions", () => {
+describe("a wildcard pop over 100,000 partitions", NOT_POOLED, () => {
   const PARTITIONS = 100_000;
   const POPS = 100;
 

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Fleet, type FleetWorker, park, startFleet } from "../support/fleet.ts";
 import type { HttpAnswer } from "../support/http.ts";
 import { until } from "../support/moments.ts";
+import { BUSES } from "../support/pooled.ts";
 import { newQueue } from "../support/system.ts";
 
 const PUSH = "/api/v1/system/maintenance";
@@ -19,7 +20,7 @@ const IDLE_MS = 7_000;
 const push = ({ client }: FleetWorker, queue: string, payload: unknown = 1): Promise<HttpAnswer> =>
   client.request("POST", "/api/v1/push", { items: [{ queue, payload }] });
 
-for (const bus of ["on", "off"] as const) {
+for (const bus of BUSES) {
   describe(`maintenance with the bus ${bus}`, () => {
     let fleet: Fleet;
     let workers: Fleet["workers"];

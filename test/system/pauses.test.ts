@@ -7,6 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { type Fleet, type FleetWorker, park, startFleet } from "../support/fleet.ts";
 import type { HttpAnswer, PopAnswer, PopQuery } from "../support/http.ts";
 import { until } from "../support/moments.ts";
+import { BUSES } from "../support/pooled.ts";
 import { newQueue, numbered } from "../support/system.ts";
 
 interface Place {
@@ -22,7 +23,7 @@ const covers = (pause: Place, partition: string, group: string): boolean =>
 
 const values = (answer: PopAnswer): unknown[] => answer.messages.map(({ data }) => data);
 
-for (const bus of ["on", "off"] as const) {
+for (const bus of BUSES) {
   describe(`pauses with the bus ${bus}`, () => {
     let fleet: Fleet;
     let workers: Fleet["workers"];

@@ -236,7 +236,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     Math.max(1, Math.floor(config.secondaryConnectionCount / config.workerCount)),
   );
   const pools = [...Object.values(slots), secondary];
-  const watch = new DatabaseWatch({ pools, connect: () => connect("watch"), now, log });
+  const watch = new DatabaseWatch({
+    pools,
+    connect: () => connect("watch"),
+    fellSilent: (reason) => bus.cut(reason),
+    now,
+    log,
+  });
   const use = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -415,7 +421,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     seal,
     pusher,
     drainer: new Drainer({ directory, pusher, seal, use, now, clock: Date.now }),
-    probe: () => slots.push.use((session) => session.run(statements.ping, [])),
+    probe: async () => {
+      await slots.push.whenAvailable();
+      await slots.push.use((session) => session.run(statements.ping, []));
+    },
     log,
   });
   const spoolFigures = (): SpoolFigures => {

@@ -6,8 +6,12 @@
  *     rewritten?: [partition, …], state?, nudged?: [queue name, …], hello?, here? }
  *
  * Hints gather while a notification is under way and go together in the next. Nothing is sent while nobody
- * else listens: workers say hello when they come and `here` every few seconds. A worker also hears itself; if
- * it does not, something between swallows notifications (a transaction pooler does), and the bus says so.
+ * else listens: workers say hello when they come and `here` every few seconds.
+ *
+ * Something between may swallow notifications. A pooler that lends sessions by the transaction does: who listens there
+ * leaves a session behind that listens for nobody, and hears itself only by chance. So the bus does not even try
+ * where the session says that it is pooled. Elsewhere a worker that does not hear itself any more knows that it
+ * hears nobody. In both cases the bus is silent, and says so.
  */
 import type { Session } from "../postgres/session.ts";
 import { notify } from "../postgres/statements.ts";
@@ -46,9 +50,11 @@ interface BusMessage {
 }
 
 const CHANNEL = "queen";
+const BY_LOOKING = "new messages of other brokers are found by looking";
 const HERE_EVERY_MS = 5_000;
 const PEER_GONE_MS = 16_000;
-const HEAR_SELF_MS = 5_000;
+// Two times of hearing nothing of what was sent, on a busy machine.
+const HEAR_SELF_MS = 2 * HERE_EVERY_MS;
 // A notification holds less than 8,000 bytes.
 const LANES_PER_MESSAGE_MAX = 150;
 const PAUSE_MS_MIN = 100;
@@ -66,8 +72,9 @@ export class Bus {
   #heardCount = 0;
   #lostCount = 0;
   #sending = false;
+  /** Before that, since when it listens. */
   #heardSelfAtMs = 0;
-  #listeningSinceMs = 0;
+  #isPooled = false;
   #heartbeat: NodeJS.Timeout | undefined;
   #pause: NodeJS.Timeout | undefined;
   #stopped = true;
@@ -78,11 +85,9 @@ export class Bus {
 
   get state(): BusState {
     if (this.#stopped) return "off";
+    if (this.#isPooled) return "silent";
     if (!this.#session) return "connecting";
-    const { now } = this.#options;
-    const isSilent =
-      this.#heardSelfAtMs < this.#listeningSinceMs && now() - this.#listeningSinceMs > HEAR_SELF_MS;
-    return isSilent ? "silent" : "listening";
+    return this.#options.now() - this.#heardSelfAtMs > HEAR_SELF_MS ? "silent" : "listening";
   }
 
   get peerCount(): number {
@@ -112,6 +117,11 @@ export class Bus {
     await this.#session?.close();
   }
 
+  /** The database does not answer: the connection is made anew. */
+  cut(reason: Error): void {
+    this.#session?.destroy(reason);
+  }
+
   appended(partition: number, queue: number, nextOffset: number): void {
     if (this.#peers.size === 0) return;
     this.#lanes.set(partition, [partition, queue, nextOffset]);
@@ -134,6 +144,12 @@ export class Bus {
     const { connect, listener, log } = this.#options;
     try {
       const session = await connect();
+      this.#isPooled = session.isPooled;
+      if (this.#isPooled) {
+        await session.close();
+        log("warn", `a pooler stands before PostgreSQL: notifications do not pass it; ${BY_LOOKING}`);
+        return;
+      }
       session.onNotification((channel, payload) => {
         if (channel === CHANNEL) this.#heard(payload);
       });
@@ -144,10 +160,9 @@ export class Bus {
         log("warn", `the bus lost its connection: ${error?.message ?? "closed"}`);
         void this.#listen(PAUSE_MS_MIN);
       });
-      // A hint that is lost in a crash costs a look; it need not wait for the disk.
-      await session.simple(`set synchronous_commit = off; listen ${CHANNEL}`);
+      await session.simple(`listen ${CHANNEL}`);
       this.#session = session;
-      this.#listeningSinceMs = this.#options.now();
+      this.#heardSelfAtMs = this.#options.now();
       listener.reconnected();
       this.#send({ hello: true });
       this.#beat();
@@ -162,12 +177,7 @@ export class Bus {
     this.#heartbeat = setTimeout(() => {
       const wasSilent = this.state === "silent";
       this.#send({});
-      if (wasSilent) {
-        this.#options.log(
-          "warn",
-          "notifications do not arrive here (a pooler in between?); new messages of other brokers are found by looking",
-        );
-      }
+      if (wasSilent) this.#options.log("warn", `notifications do not arrive here; ${BY_LOOKING}`);
       this.#beat();
     }, HERE_EVERY_MS);
   }

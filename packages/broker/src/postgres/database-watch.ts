@@ -16,6 +16,8 @@ import type { Slots } from "./slots.ts";
 export interface DatabaseWatchOptions {
   readonly pools: readonly Slots[];
   readonly connect: () => Promise<Session>;
+  /** The pools are cut: whatever else has a connection may cut it, too. */
+  readonly fellSilent: (reason: Error) => void;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -60,6 +62,7 @@ export class DatabaseWatch {
         "database.silent",
       );
       for (const pool of pools) pool.cut(error as Error);
+      this.#options.fellSilent(error as Error);
     } finally {
       this.#isAsking = false;
     }

@@ -11,6 +11,10 @@
  * query protocol itself: named prepared statements, binary parameters and results, one write per call, rows
  * read where they lie in the received bytes.
  *
+ * Behind a pooler, which lends a session of the server for one transaction, statements have no names and every call
+ * has a preface (see preface.ts). A pooler is known by the id that it gives for the server's process: it is not
+ * the one that the server tells.
+ *
  * A call is one implicit transaction. Every call ends: with rows, with the error that PostgreSQL answered
  * (`PostgresError`, the session stays usable), or with `ConnectionLostError` (the session is closed).
  */
@@ -20,7 +24,9 @@ import pg from "pg";
 import { ConnectionLostError, PostgresError } from "./errors.ts";
 import type { Origin } from "./lineage.ts";
 import { MessageFramer } from "./message-framer.ts";
+import { prefaceOf, TIMELINE } from "./preface.ts";
 import { RowReader } from "./row-reader.ts";
+import { staggered } from "./staggered.ts";
 import { type ParameterType, WireWriter } from "./wire-writer.ts";
 
 /** A statement is prepared under its name at its first use in a session; a name stands for one text. */
@@ -38,7 +44,7 @@ export interface Server {
 }
 
 export interface ConnectionSettings {
-  /** Tried in this order; the first that can be reached and is not in recovery is taken. */
+  /** Tried in this order, each with a head start; the first that answers and is not in recovery is taken. */
   readonly hosts: readonly Server[];
   readonly database: string;
   readonly user: string;
@@ -78,11 +84,14 @@ interface Call {
   readonly reject: (error: Error) => void;
   /** Of each step. */
   rows: unknown[][];
-  /** The step that the server answers now. */
+  /** The step that the server answers now; PREFACE before the first. */
   at: number;
   error: Error | undefined;
   preparedAgain: boolean;
 }
+
+// The place of the preface among the steps of a call.
+const PREFACE = -1;
 
 // A dead peer is noticed while no call is in flight. Network equipment forgets idle connections after
 // minutes at the earliest.
@@ -92,17 +101,19 @@ const KEEP_ALIVE_AFTER_MS = 30_000;
 // up a shutdown.
 const CLOSE_GRACE_MS = 1_000;
 
-const IN_RECOVERY: Statement<boolean> = {
-  name: "session_in_recovery",
-  text: "select pg_is_in_recovery()",
+// The machine of a primary that is lost does not even refuse: nobody waits for it longer than that.
+const HEAD_START_MS = 250;
+
+const SERVER_FACTS: Statement<{ inRecovery: boolean; processId: number }> = {
+  name: "session_server_facts",
+  text: "select pg_is_in_recovery(), pg_backend_pid()",
   parameters: [],
-  read: (row) => row.bool(0),
+  read: (row) => ({ inRecovery: row.bool(0), processId: row.int4(1) }),
 };
 
-// The name of the log's file begins with the timeline, in eight hexadecimal digits.
 const ORIGIN: Statement<Origin> = {
   name: "session_origin",
-  text: `select system_identifier::text, left(pg_walfile_name(pg_current_wal_lsn()), 8) from pg_control_system()`,
+  text: `select system_identifier::text, ${TIMELINE} from pg_control_system()`,
   parameters: [],
   read: (row) => ({ system: row.text(0), timeline: Number.parseInt(row.text(1), 16) }),
 };
@@ -121,24 +132,29 @@ export class Session {
   #state: SessionState = "starting";
   #call: Call | undefined;
   #processId = 0;
+  /** Until it is known, nothing is done that a pooler could mind. */
+  #isPooled = true;
+  #preface: Statement<number | undefined> | undefined;
+  #timeline: number | undefined;
   #closeError: Error | undefined;
   #deadline: NodeJS.Timeout;
 
   static async connect(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
-    const failures: Error[] = [];
-    for (const server of settings.hosts) {
-      try {
-        return await Session.#connectTo(server, settings, options);
-      } catch (error) {
-        failures.push(error as Error);
-      }
+    const attempts = settings.hosts.map((server) => () => Session.#connectTo(server, settings, options));
+    try {
+      return await staggered(attempts, {
+        headStartMs: HEAD_START_MS,
+        discard: (session) => session.destroy(new Error("another server was found first")),
+      });
+    } catch (error) {
+      const failures = (error as AggregateError).errors as Error[];
+      if (failures.length === 1) throw failures[0];
+      const reasons = failures.map((failure) => failure.message).join("; ");
+      throw new ConnectionLostError(`no server can be used: ${reasons || "no host is given"}`, {
+        outcomeUnknown: false,
+        cause: error,
+      });
     }
-    if (failures.length === 1) throw failures[0];
-    const reasons = failures.map((failure) => failure.message).join("; ");
-    throw new ConnectionLostError(`no server can be used: ${reasons || "no host is given"}`, {
-      outcomeUnknown: false,
-      cause: new AggregateError(failures),
-    });
   }
 
   static async #connectTo(
@@ -148,17 +164,21 @@ export class Session {
   ): Promise<Session> {
     const session = await Session.#authenticate(server, settings, options);
     try {
-      await session.simple(
-        `set timezone = 'UTC'; set client_encoding = 'UTF8';
-         set statement_timeout = ${Math.trunc(options.statementTimeoutMs)};
-         set lock_timeout = ${Math.trunc(options.lockTimeoutMs)};
-         set idle_in_transaction_session_timeout = ${Math.trunc(options.idleInTransactionTimeoutMs)}`,
-      );
-      const [inRecovery] = await session.run(IN_RECOVERY, []);
-      if (inRecovery === true) throw new Error("it is in recovery and takes no writes");
-      if (options.admit) {
-        const origin = await session.#origin();
-        if (origin) options.admit(origin);
+      const [facts] = await session.run(SERVER_FACTS, []);
+      if (facts!.inRecovery) throw new Error("it is in recovery and takes no writes");
+      session.#isPooled = facts!.processId !== session.#processId;
+      if (!session.#isPooled)
+        await session.simple(
+          `set timezone = 'UTC'; set client_encoding = 'UTF8';
+           set statement_timeout = ${Math.trunc(options.statementTimeoutMs)};
+           set lock_timeout = ${Math.trunc(options.lockTimeoutMs)};
+           set idle_in_transaction_session_timeout = ${Math.trunc(options.idleInTransactionTimeoutMs)}`,
+        );
+      const origin = options.admit && (await session.#origin());
+      if (origin) options.admit?.(origin);
+      if (session.#isPooled) {
+        session.#timeline = origin?.timeline;
+        session.#preface = prefaceOf({ ...options, asksTimeline: origin !== undefined });
       }
       session.#setCallTimeout(options.callTimeoutMs);
       return session;
@@ -232,7 +252,12 @@ export class Session {
     stream.prependListener("data", this.#receive);
   }
 
-  /** The id of the server process, as in pg_stat_activity. */
+  /** Whether a pooler stands between: what one call leaves in the server's session, the next may not find. */
+  get isPooled(): boolean {
+    return this.#isPooled;
+  }
+
+  /** The id of the server process, as in pg_stat_activity; of a pooler it says nothing. */
   get processId(): number {
     return this.#processId;
   }
@@ -310,20 +335,33 @@ export class Session {
       writer.simpleQuery(call.steps);
       return;
     }
-    call.at = 0;
+    call.at = this.#preface ? PREFACE : 0;
     call.rows = call.steps.map(() => []);
-    for (const { statement, values } of call.steps) {
-      const preparedText = this.#preparedTexts.get(statement.name);
-      if (preparedText === undefined) {
-        if (call.preparedAgain) writer.closeStatement(statement.name);
-        writer.parse(statement.name, statement.text, statement.parameters);
-      } else if (preparedText !== statement.text) {
-        throw new Error(`two statements have the name ${statement.name}`);
-      }
-      writer.bind(statement.name, statement.parameters, values);
-      writer.execute();
+    if (this.#preface) this.#writeUnnamed({ statement: this.#preface, values: [] });
+    for (const step of call.steps) {
+      if (this.#isPooled) this.#writeUnnamed(step);
+      else this.#writePrepared(step, call.preparedAgain);
     }
     writer.sync();
+  }
+
+  #writePrepared({ statement, values }: Step<unknown>, isAgain: boolean): void {
+    const writer = this.#writer;
+    const preparedText = this.#preparedTexts.get(statement.name);
+    if (preparedText === undefined) {
+      if (isAgain) writer.closeStatement(statement.name);
+      writer.parse(statement.name, statement.text, statement.parameters);
+    } else if (preparedText !== statement.text) {
+      throw new Error(`two statements have the name ${statement.name}`);
+    }
+    writer.bind(statement.name, statement.parameters, values);
+    writer.execute();
+  }
+
+  #writeUnnamed({ statement: { text, parameters }, values }: Step<unknown>): void {
+    this.#writer.parse("", text, parameters);
+    this.#writer.bind("", parameters, values);
+    this.#writer.execute();
   }
 
   readonly #receive = (chunk: Buffer): void => {
@@ -348,7 +386,8 @@ export class Session {
         return;
       case PARSE_COMPLETE: {
         const statement = this.#step?.statement;
-        if (statement !== undefined) this.#preparedTexts.set(statement.name, statement.text);
+        if (statement !== undefined && !this.#isPooled)
+          this.#preparedTexts.set(statement.name, statement.text);
         return;
       }
       case COMMAND_COMPLETE:
@@ -379,8 +418,14 @@ export class Session {
   #dataRow(bytes: Buffer, start: number, end: number): void {
     const call = this.#call;
     const step = this.#step;
-    if (call === undefined || step === undefined || call.error !== undefined) return;
+    if (call === undefined || call.error !== undefined) return;
     this.#row.moveTo(bytes, start, end);
+    if (call.at === PREFACE) {
+      if (this.#preface!.read(this.#row) !== this.#timeline)
+        this.destroy(new Error("another server has taken over, or this one takes no writes any more"));
+      return;
+    }
+    if (step === undefined) return;
     try {
       call.rows[call.at]!.push(step.statement.read(this.#row));
     } catch (error) {
@@ -480,8 +525,8 @@ const typeCode = (letter: string): number => letter.charCodeAt(0);
 
 const DATA_ROW = typeCode("D");
 const READY_FOR_QUERY = typeCode("Z");
-const PARSE_COMPLETE = typeCode("1");
 const COMMAND_COMPLETE = typeCode("C");
+const PARSE_COMPLETE = typeCode("1");
 const ERROR_RESPONSE = typeCode("E");
 const NOTIFICATION_RESPONSE = typeCode("A");
 

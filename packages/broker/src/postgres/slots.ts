@@ -5,8 +5,9 @@
  *        ▲                  │              │
  *        └────── pause ◀────┴── lost ◀─────┘
  *
- * A lost connection is made again, with growing pauses, for as long as the broker runs. When none could be
- * made for a while, `unavailable` says so, and work is refused at once instead of waiting.
+ * A lost connection is made again, with growing pauses, for as long as the broker runs; one of those that wait is the
+ * scout, with short pauses, and when it is through, the others follow at once. When none could be made for a while,
+ * `unavailable` says so, and work is refused at once instead of waiting.
  */
 import { BrokerError } from "@queen/protocol";
 import type { Session } from "./session.ts";
@@ -21,13 +22,15 @@ export interface SlotOptions {
 
 const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 1_000;
+const SCOUT_PAUSE_MS_MAX = 250;
 
 export class Slots {
   readonly #options: SlotOptions;
   readonly #idle: Session[] = [];
   readonly #all = new Set<Session>();
   readonly #listeners: (() => void)[] = [];
-  readonly #pauses = new Set<NodeJS.Timeout>();
+  /** Connections that wait for their next attempt. */
+  readonly #pauses = new Map<NodeJS.Timeout, () => void>();
   #waiting = 0;
   /** When each busy session was taken. */
   readonly #takenAtMs = new Map<Session, number>();
@@ -82,6 +85,22 @@ export class Slots {
     this.#listeners.push(listener);
   }
 
+  /** Resolves when work is not refused any more, or never will be taken again. */
+  whenAvailable(): Promise<void> {
+    return new Promise((resolve) => {
+      if (!this.#refusal || this.#stopped) {
+        resolve();
+        return;
+      }
+      const look = (): void => {
+        if (this.#refusal && !this.#stopped) return;
+        this.#listeners.splice(this.#listeners.indexOf(look), 1);
+        resolve();
+      };
+      this.#listeners.push(look);
+    });
+  }
+
   take(): Session | undefined {
     const session = this.#idle.pop();
     if (session) this.#takenAtMs.set(session, performance.now());
@@ -133,7 +152,7 @@ export class Slots {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#patience);
-    for (const pause of this.#pauses) clearTimeout(pause);
+    for (const pause of this.#pauses.keys()) clearTimeout(pause);
     this.#refusal = new BrokerError("SHUTTING_DOWN", "The broker is stopping. Try another one.");
     this.#changed();
     await Promise.all([...this.#all].map((session) => session.close()));
@@ -148,11 +167,14 @@ export class Slots {
       this.#options.log(
         `cannot connect to PostgreSQL: ${error instanceof Error ? error.message : String(error)}`,
       );
-      const pause = setTimeout(() => {
+      const again = (): void => {
+        clearTimeout(pause);
         this.#pauses.delete(pause);
         void this.#connect(Math.min(pauseMs * 2, PAUSE_MS_MAX));
-      }, pauseMs);
-      this.#pauses.add(pause);
+      };
+      const isScout = this.#pauses.size === 0;
+      const pause = setTimeout(again, isScout ? Math.min(pauseMs, SCOUT_PAUSE_MS_MAX) : pauseMs);
+      this.#pauses.set(pause, again);
       return;
     }
     if (this.#stopped) {
@@ -173,6 +195,7 @@ export class Slots {
     this.#patience = undefined;
     this.#refusal = undefined;
     this.#idle.push(session);
+    for (const again of [...this.#pauses.values()]) again();
     this.#changed();
   }
 

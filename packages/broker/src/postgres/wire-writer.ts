@@ -2,7 +2,7 @@
  * A wire writer puts the messages of one call, with every parameter in PostgreSQL's binary format, into one
  * buffer, so that a call is one write to the socket.
  *
- *   Parse?  Bind  Execute  Sync
+ *   (Parse?  Bind  Execute)+  Sync
  *
  * Room for all parameters is reserved before the first of them is written: a large body is copied once, from
  * where the caller holds it into the message, and never again because the buffer grew behind it.

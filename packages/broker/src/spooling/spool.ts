@@ -30,7 +30,7 @@ export interface SpoolOptions {
   readonly seal: RecordSeal;
   readonly pusher: Pusher;
   readonly drainer: Drainer;
-  /** Rejects while the connections for pushes cannot be used. */
+  /** Resolves when a connection for pushes can be used; rejects where that ends in an error. */
   readonly probe: () => Promise<unknown>;
   readonly log: Log;
 }

@@ -57,9 +57,10 @@ export const touchWatermarks: Statement<null> = {
   read: () => null,
 };
 
+// A hint that is lost in a crash costs a look; it need not wait for the disk. Only this transaction does not wait.
 export const notify: Statement<null> = {
   name: "queen_notify",
-  text: "select pg_notify($1, $2)",
+  text: "select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)",
   parameters: ["text", "text"],
   read: () => null,
 };
