@@ -812,6 +812,7 @@ export function helpText(version: string): string {
     `Queen broker ${version}: a partitioned message queue on PostgreSQL`,
     "",
     "Usage: queen-broker [flags]",
+    "       queen-broker keys --help",
     "",
     "Flags",
   ];
