@@ -11,6 +11,7 @@ import { routeTable } from "@queen/broker";
 import { ERRORS } from "@queen/protocol";
 import { ACCESSES, MAY, ROLES } from "../packages/broker/dist/src/access/roles.js";
 import { configurationPage } from "../packages/broker/dist/src/config.js";
+import { licencesPage } from "./licences.mjs";
 
 /** What a client does about each error. */
 const WHAT_TO_DO = {
@@ -50,6 +51,7 @@ const HEADER = "<!-- Written by scripts/generate-docs.mjs; edit the tables it re
 const PAGES = {
   "configuration.md": HEADER + configurationPage(),
   "errors.md": HEADER + errorsPage(),
+  "licences.md": HEADER + licencesPage(),
   "http-api.md": withTable("http-api.md", "routes", "from the route table", routesTable()),
   "security.md": withTable("security.md", "roles", "from the table of roles", rolesTable()),
 };
