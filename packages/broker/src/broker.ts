@@ -277,7 +277,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   if (!keyring.isEmpty && workerIndex === 0) log.info({ keyIds: keyring.ids.join() }, "encryption.keys");
 
   const appends = batcher(appendKind, slots.push);
-  const takes = batcher(takeKind(cache), slots.pop);
+  const takes = batcher(takeKind(cache, now), slots.pop);
   const settles = batcher(settleKind, slots.ack);
   const renews = batcher(renewKind, slots.ack);
   const transactions = batcher(transactKind, slots.transaction);

@@ -1,10 +1,12 @@
 /** Take as a kind of batched operation: an operation is a pop with the lanes that it tries. */
+import { POP_BYTES_MAX } from "@queen/protocol";
 import type { BatchKind } from "../batching/batcher.ts";
 import { crashPoint } from "../crash-point.ts";
 import { endOf, type SegmentCache, startOf } from "../lanes/segment-cache.ts";
 import { WAIT_BOUNDS } from "../metering/distribution.ts";
 import { parseRanges } from "../operations/offset-ranges.ts";
 import type { Segment } from "../operations/segment.ts";
+import { PostgresError } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import { TAKE, type TakeRow, take } from "../postgres/statements.ts";
 import type { GroupLane } from "./group.ts";
@@ -31,7 +33,22 @@ export type TakeResult = readonly LaneResult[];
 // No group has this id. A queue may be deleted between a pop's start and its call: it then finds no cursor.
 const NO_GROUP = 0;
 
-export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResult> {
+// Where messages are large they stay so for a while: calls are then made to fit at once.
+const FIT_FOR_MS = 10_000;
+
+export function takeKind(cache: SegmentCache, now: () => number): BatchKind<TakeOperation, TakeResult> {
+  let fitUntilMs = 0;
+  /** Most calls are far below the limit, so the bytes are counted first and cut only if there are too many. */
+  const takeFitting = async (session: Session, values: readonly unknown[]): Promise<TakeRow[]> => {
+    const isFitting = now() < fitUntilMs;
+    try {
+      return await session.run(take, [...values, POP_BYTES_MAX, isFitting]);
+    } catch (error) {
+      if (isFitting || !(error instanceof PostgresError) || error.sqlstate !== "QN413") throw error;
+      fitUntilMs = now() + FIT_FOR_MS;
+      return session.run(take, [...values, POP_BYTES_MAX, true]);
+    }
+  };
   return {
     name: "pop",
     repeatable: false,
@@ -47,7 +64,7 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
       // The call leaves out what is held here; by its answer the cache may have moved on.
       const held = lanes.map(({ groupLane }) => cache.hold(groupLane.lane));
       const rewrites = lanes.map(({ groupLane }) => groupLane.lane.rewrites);
-      const rows = await session.run(take, [
+      const rows = await takeFitting(session, [
         lanes.map(({ pop }) => pop),
         lanes.map(({ operation }) => operation.pop.request.batch),
         lanes.map(({ groupLane }) => groupLane.lane.id),
