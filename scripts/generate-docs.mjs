@@ -25,6 +25,7 @@ const WHAT_TO_DO = {
   REQUEST_TIMEOUT: "Send the request again, whole and without long pauses.",
   CONFLICT: "Read the present state and decide again; the same request would meet the same state.",
   BODY_TOO_LARGE: "Send fewer messages per request, or raise `QUEEN_MAX_BODY_BYTES`.",
+  UNSUPPORTED_ENCODING: "Send the body as it is, without `Content-Encoding`.",
   MAINTENANCE:
     "Push maintenance is on: wait as long as `Retry-After` says and try again; operators switch it off when they are done.",
   QUEUE_FULL:

@@ -62,7 +62,7 @@ describe("with tokens and keys", () => {
     const good = token({ sub: "alice", role: "admin" });
     for (const [credential, sentence] of [
       ["", "Authentication required"],
-      ["Bearer ", "Authentication required"],
+      ["Bearer ", "Empty token"],
       ["Bearer nonsense", "Token decode error"],
       [`Bearer ${good.slice(0, -2)}xx`, "Invalid token signature"],
       [`Bearer ${token({ exp: 1, role: "admin" })}`, "Token has expired"],

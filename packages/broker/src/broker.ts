@@ -482,6 +482,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         : undefined,
     adminKey: config.adminKey,
     openPaths: listOf(config.openPaths),
+    now,
   });
   const queueOfPartition = async (partition: number): Promise<string | undefined> =>
     (await directory.openById(partition))?.queue.name;
@@ -726,6 +727,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         ? new RateLimiter({ perSecond: config.requestsPerSecond, burst: 2 * config.requestsPerSecond, now })
         : undefined,
     connections: new Tally(config.connectionsPerAddressMax),
+    serving: new Tally(config.connectionsPerCredentialMax),
     waiting: new Tally(config.waitingPopsMax),
     corsOrigins: listOf(config.corsOrigins ?? (guard.isOn ? "" : "*")),
     tls:
