@@ -11,6 +11,7 @@ import { routeTable } from "@queen/broker";
 import { ERRORS } from "@queen/protocol";
 import { ACCESSES, MAY, ROLES } from "../packages/broker/dist/src/access/roles.js";
 import { configurationPage } from "../packages/broker/dist/src/config.js";
+import { licencesPage } from "./licences.mjs";
 
 /** What a client does about each error. */
 const WHAT_TO_DO = {
@@ -24,6 +25,7 @@ const WHAT_TO_DO = {
   REQUEST_TIMEOUT: "Send the request again, whole and without long pauses.",
   CONFLICT: "Read the present state and decide again; the same request would meet the same state.",
   BODY_TOO_LARGE: "Send fewer messages per request, or raise `QUEEN_MAX_BODY_BYTES`.",
+  UNSUPPORTED_ENCODING: "Send the body as it is, without `Content-Encoding`.",
   MAINTENANCE:
     "Push maintenance is on: wait as long as `Retry-After` says and try again; operators switch it off when they are done.",
   QUEUE_FULL:
@@ -50,6 +52,7 @@ const HEADER = "<!-- Written by scripts/generate-docs.mjs; edit the tables it re
 const PAGES = {
   "configuration.md": HEADER + configurationPage(),
   "errors.md": HEADER + errorsPage(),
+  "licences.md": HEADER + licencesPage(),
   "http-api.md": withTable("http-api.md", "routes", "from the route table", routesTable()),
   "security.md": withTable("security.md", "roles", "from the table of roles", rolesTable()),
 };

@@ -69,6 +69,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   control: ["access", "lanes", "metering", "operations", "postgres"],
   cluster: ["postgres"],
   sweeping: ["postgres"],
+  commands: ["access", "control", "operations", "postgres"],
   http: [
     "access",
     "pushing",

@@ -237,7 +237,7 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
     ],
     queen_bury_message: [[long, 150_000, "audit", "e"]],
 
-    queen_list_dead_letters: letters.map((filter) => [...filter, null, null, 100, 50]),
+    queen_list_dead_letters: letters.map((filter) => [...filter, null, null, 100, 50, 1_000_000]),
     queen_count_dead_letters: letters,
     queen_match_dead_letters: letters.map((filter) => [...filter, 100]),
     queen_letters_of_messages: [

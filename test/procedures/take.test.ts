@@ -447,3 +447,58 @@ test("a lease whose messages are gone from the log does not block the lane", asy
   assert.deepEqual(answer.delivered, ids(3, 6), "it was no attempt of the message that is first now");
   assert.equal((await readCursor(client, lane)).failures, null);
 });
+
+const large = (count: number, from = 0) =>
+  numbered(count, from).map((each) => ({ ...each, data: `"${"x".repeat(1_000)}"` }));
+
+test("a call with too many bytes is refused whole, and one that is to fit is cut", async () => {
+  const lane = await newLane(client);
+  await push(client, lane.partition, large(10), 1);
+  await assert.rejects(take(client, [{ ...lane, budget: 10 }], { bytes: 5_000, fit: false }), {
+    code: "QN413",
+  });
+  assert.equal((await readCursor(client, lane)).token, null, "nothing was leased");
+  const [answer] = await take(client, [{ ...lane, budget: 10 }], { bytes: 5_000, fit: true });
+  assert.deepEqual(answer!.delivered, ids(0, 4));
+  assert.equal((await readCursor(client, lane)).until, 4, "what is delivered is what is leased");
+  const [rest] = await take(client, [{ ...(await newLane(client, 3)), budget: 3 }], {
+    bytes: 5_000,
+    fit: false,
+  });
+  assert.equal(rest!.delivered.length, 3, "a call below the limit goes through");
+});
+
+test("a message that is larger than the limit is delivered alone", async () => {
+  const lane = await newLane(client);
+  await push(client, lane.partition, large(3), 1);
+  const [answer] = await take(client, [{ ...lane, budget: 3, autoAck: true }], { bytes: 10, fit: true });
+  assert.deepEqual(answer!.delivered, ids(0, 1));
+  const [next] = await take(client, [{ ...lane, budget: 3 }], { bytes: 10, fit: true });
+  assert.deepEqual(next!.delivered, ids(1, 2));
+});
+
+test("of lanes that do not fit together the first are taken; the others are not, or busy for their own pop", async () => {
+  const lanes = [await newLane(client), await newLane(client), await newLane(client)];
+  for (const lane of lanes) await push(client, lane.partition, large(2), 1);
+  const [one, two, three] = lanes;
+  const asks = [
+    { ...one!, pop: 0, budget: 9 },
+    { ...two!, pop: 0, budget: 9 },
+    { ...three!, pop: 1, budget: 9 },
+  ];
+  const answers = await take(client, asks, { bytes: 2_500, fit: true });
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [TAKE.taken, TAKE.notTried, TAKE.busy],
+  );
+  assert.equal((await readCursor(client, three!)).token, null);
+});
+
+test("a take that is cut starts in the middle of a segment", async () => {
+  const lane = await newLane(client);
+  await push(client, lane.partition, large(6), 3);
+  const [first] = await take(client, [{ ...lane, budget: 1, autoAck: true }], { bytes: 3_500, fit: true });
+  assert.deepEqual(first!.delivered, ids(0, 1));
+  const [answer] = await take(client, [{ ...lane, budget: 9 }], { bytes: 3_500, fit: true });
+  assert.deepEqual(answer!.delivered, ids(1, 3));
+});

@@ -143,9 +143,13 @@ export interface Answer {
 }
 
 /** One answer per ask, in their order. */
-export async function take(client: pg.Client, asks: readonly Ask[]): Promise<Answer[]> {
+export async function take(
+  client: pg.Client,
+  asks: readonly Ask[],
+  limit: { bytes: number; fit: boolean } | undefined = undefined,
+): Promise<Answer[]> {
   const { rows } = await client.query(
-    "select * from queen.take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+    "select * from queen.take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
     [
       asks.map((ask, index) => ask.pop ?? index),
       asks.map((ask) => ask.budget ?? 100),
@@ -160,6 +164,8 @@ export async function take(client: pg.Client, asks: readonly Ask[]): Promise<Ans
       asks.map((ask) => ask.retryLimit ?? 3),
       asks.map((ask) => ask.have?.[0] ?? 0),
       asks.map((ask) => ask.have?.[1] ?? 0),
+      limit?.bytes ?? null,
+      limit?.fit ?? false,
     ],
   );
   return asks.map((_, index) => {

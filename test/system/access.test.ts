@@ -62,7 +62,7 @@ describe("with tokens and keys", () => {
     const good = token({ sub: "alice", role: "admin" });
     for (const [credential, sentence] of [
       ["", "Authentication required"],
-      ["Bearer ", "Authentication required"],
+      ["Bearer ", "Empty token"],
       ["Bearer nonsense", "Token decode error"],
       [`Bearer ${good.slice(0, -2)}xx`, "Invalid token signature"],
       [`Bearer ${token({ exp: 1, role: "admin" })}`, "Token has expired"],
@@ -308,6 +308,56 @@ describe("with limits", () => {
     assert.equal((await originOf("https://two.example")).allowed, "https://two.example");
     assert.equal((await originOf("https://three.example")).allowed, undefined);
   });
+});
+
+test("connections have a limit by address, and by credential where there is one", async () => {
+  const system = await startSystem({
+    JWT_ENABLED: "true",
+    JWT_SECRET: SECRET,
+    QUEEN_MAX_CONNECTIONS_PER_ADDRESS: "6",
+    QUEEN_MAX_CONNECTIONS_PER_CREDENTIAL: "2",
+  });
+  const { client } = system;
+  const wait = (sub: string) =>
+    client.request(
+      "GET",
+      "/api/v1/pop/queue/q?wait=true&timeout=2000",
+      undefined,
+      bearer(token({ sub, role: "consume" })),
+    );
+  const parked = async () =>
+    (await client.request("GET", "/metrics", undefined, bearer(token({ role: "read-only" })))).json.pops
+      ?.parked;
+  try {
+    const both = [wait("alice"), wait("alice")];
+    await until("two wait", async () => (await parked()) === 2);
+    const third = await wait("alice");
+    assert.deepEqual([third.status, third.headers["retry-after"]], [429, "1"]);
+    assert.match(third.json.error, /QUEEN_MAX_CONNECTIONS_PER_CREDENTIAL/);
+    const others = [wait("bob"), wait("carol")];
+    await until("four wait", async () => (await parked()) === 4);
+    const more = await Promise.all([1, 2, 3, 4].map(() => client.request("GET", "/livez")));
+    const refused = more.filter(({ status }) => status === 429);
+    assert.ok(refused.length > 0 && refused.length < 4, `${refused.length} refused`);
+    assert.match(refused[0]!.json.error, /QUEEN_MAX_CONNECTIONS_PER_ADDRESS/);
+    assert.equal(refused[0]!.headers["retry-after"], "1");
+    for (const { status } of await Promise.all([...both, ...others])) assert.equal(status, 204);
+    assert.equal((await wait("alice")).status, 204, "who is served no longer counts no longer");
+  } finally {
+    await system.stop();
+  }
+});
+
+test("requests that are refused count against the limit of their address", async () => {
+  const system = await startSystem({ JWT_ENABLED: "true", JWT_SECRET: SECRET, QUEEN_RATE_LIMIT: "20" });
+  try {
+    const send = () => system.client.request("GET", "/api/v1/dlq");
+    const answers = await Promise.all(Array.from({ length: 100 }, send));
+    const statuses = new Set(answers.map(({ status }) => status));
+    assert.deepEqual([...statuses].sort(), [401, 429]);
+  } finally {
+    await system.stop();
+  }
 });
 
 test("TLS from files, with client certificates, renewed without a restart", async () => {

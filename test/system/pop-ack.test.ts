@@ -963,3 +963,47 @@ test("a queue deleted by SQL again and again under load fails no request and end
   );
   assert.deepEqual(broker.workerPids(), workers);
 });
+
+// --------------------------------------------------------------------------------------------------- bytes
+
+test("a pop answers as many messages as fit, whatever it asks for, and the next one goes on behind them", async () => {
+  const queue = newQueue();
+  const payload = "x".repeat(1024 ** 2);
+  for (let part = 0; part < 5; part += 1) {
+    await system.client.push(numbered(queue, 8, "p", 8 * part).map((item) => ({ ...item, payload })));
+  }
+  const first = await system.client.pop(queue, { batch: 10_000 });
+  assert.deepEqual(idsOf(first.messages), ids(0, 31));
+  await system.client.ackMessages(first.messages);
+  const second = await system.client.pop(queue, { batch: 10_000 });
+  assert.deepEqual(idsOf(second.messages), ids(31, 40));
+  await system.client.ackMessages(second.messages, "dlq");
+  const list = `/api/v1/dlq?queue=${queue}&limit=1000`;
+  const letters = (await system.client.request("GET", list)).json;
+  assert.deepEqual([letters.messages.length, letters.nextPage], [9, null]);
+
+  const other = newQueue();
+  const lanes = Array.from({ length: 4 }, (_, lane) => numbered(other, 10, `p${lane}`, 10 * lane));
+  for (const items of lanes) await system.client.push(items.map((item) => ({ ...item, payload })));
+  const pops = await Promise.all(lanes.map(() => popWaiting(other, { partitions: 1, autoAck: true })));
+  assert.deepEqual(
+    pops.map(({ messages }) => messages.length),
+    [10, 10, 10, 10],
+    "pops that do not fit into one call are served one after the other",
+  );
+});
+
+test("a page of dead letters has as many as fit, and says how to go on", async () => {
+  const queue = newQueue();
+  const payload = "x".repeat(1024 ** 2);
+  for (let part = 0; part < 5; part += 1) {
+    await system.client.push(numbered(queue, 8, "p", 8 * part).map((item) => ({ ...item, payload })));
+    const { messages } = await system.client.pop(queue, { batch: 8 });
+    await system.client.ackMessages(messages, "dlq");
+  }
+  const list = `/api/v1/dlq?queue=${queue}&limit=1000`;
+  const first = (await system.client.request("GET", list)).json;
+  assert.deepEqual([first.messages.length, first.total], [31, 40]);
+  const second = (await system.client.request("GET", `${list}&page=${first.nextPage}`)).json;
+  assert.deepEqual([second.messages.length, second.nextPage], [9, null]);
+});

@@ -287,7 +287,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     appendKind((lanes) => popRider(popper, cache, lanes)),
     slots.push,
   );
-  const takes = batcher(takeKind(cache), slots.pop);
+  const takes = batcher(takeKind(cache, now), slots.pop);
   const settles = batcher(settleKind, slots.ack);
   const renews = batcher(renewKind, slots.ack);
   const transactions = batcher(transactKind, slots.transaction);
@@ -495,6 +495,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         : undefined,
     adminKey: config.adminKey,
     openPaths: listOf(config.openPaths),
+    now,
   });
   const queueOfPartition = async (partition: number): Promise<string | undefined> =>
     (await directory.openById(partition))?.queue.name;
@@ -739,6 +740,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         ? new RateLimiter({ perSecond: config.requestsPerSecond, burst: 2 * config.requestsPerSecond, now })
         : undefined,
     connections: new Tally(config.connectionsPerAddressMax),
+    serving: new Tally(config.connectionsPerCredentialMax),
     waiting: new Tally(config.waitingPopsMax),
     corsOrigins: listOf(config.corsOrigins ?? (guard.isOn ? "" : "*")),
     tls:

@@ -179,6 +179,9 @@ const VARIABLES = [
   { name: "QUEEN_MAX_CONNECTIONS_PER_ADDRESS", field: "connectionsPerAddressMax", group: "Security",
     kind: "integer", default: 0, min: 0, max: 1_000_000,
     meaning: "Connections that each worker takes of one address; 0 is no limit." },
+  { name: "QUEEN_MAX_CONNECTIONS_PER_CREDENTIAL", field: "connectionsPerCredentialMax", group: "Security",
+    kind: "integer", default: 0, min: 0, max: 1_000_000,
+    meaning: "Connections on which each worker serves one credential at the same time; 0 is no limit." },
   { name: "QUEEN_MAX_WAITING_POPS", field: "waitingPopsMax", group: "Security", kind: "integer",
     default: 0, min: 0, max: 1_000_000,
     meaning: "Pops of one credential, or of one address without one, that may wait in each worker; 0 is no limit." },
@@ -812,6 +815,7 @@ export function helpText(version: string): string {
     `Queen broker ${version}: a partitioned message queue on PostgreSQL`,
     "",
     "Usage: queen-broker [flags]",
+    "       queen-broker keys --help",
     "",
     "Flags",
   ];

@@ -1,5 +1,6 @@
-/** What other packages may use of the broker: its configuration, its interface, and its own PostgreSQL. */
+/** What other packages may use of the broker: its configuration, its interface, its commands, and its own PostgreSQL. */
 export { MAY } from "./access/roles.ts";
+export { type CommandOutput, keysCommand } from "./commands/keys.ts";
 export { type Config, ConfigError, type Environment, readConfig } from "./config.ts";
 export { type OpenApi, openApi } from "./http/openapi.ts";
 export type { Route } from "./http/route.ts";
@@ -17,3 +18,4 @@ export {
   startEmbeddedServer,
 } from "./postgres/embedded-server.ts";
 export { Session, type SessionOptions, type Statement } from "./postgres/session.ts";
+export { readSettings, type Settings } from "./settings.ts";

@@ -18,26 +18,25 @@
 import cluster from "node:cluster";
 import { readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
-import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startBroker } from "./broker.ts";
 import { ListenError, runWorker, type ServiceListener, Supervisor } from "./cluster/supervisor.ts";
+import { keysCommand } from "./commands/keys.ts";
 import {
   type Config,
   ConfigError,
   type Environment,
-  environmentWithSecrets,
   helpText,
   parseArguments,
   printConfig,
-  readConfig,
 } from "./config.ts";
-import { type DatabaseSettings, describe, readDatabaseSettings } from "./postgres/database-settings.ts";
+import { type DatabaseSettings, describe } from "./postgres/database-settings.ts";
 import { FolderInUseError } from "./postgres/embedded-owner.ts";
 import { defaultDataDir, type EmbeddedServer, startEmbeddedServer } from "./postgres/embedded-server.ts";
 import { DatabaseRefusedError, prepareDatabase } from "./postgres/prepare-database.ts";
+import { readSettings } from "./settings.ts";
 import type { ToKeeper } from "./spooling/conversation.ts";
 import { Keeper } from "./spooling/keeper.ts";
 import { createLog, type Log, type LogLevel } from "./telemetry.ts";
@@ -61,6 +60,7 @@ const EMBEDDED_STEADY_AFTER_MS = 60_000;
 /** Resolves with the exit code, when everything that was started has ended. */
 async function runPrimary(argv: readonly string[], env: Environment): Promise<number> {
   process.title = "queen";
+  if (argv[0] === "keys") return keysCommand(argv.slice(1), () => readSettings(env), process);
   const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
   try {
     const { action, overrides } = parseArguments(argv);
@@ -82,27 +82,6 @@ async function runPrimary(argv: readonly string[], env: Environment): Promise<nu
 function brokerLog(level: LogLevel): Log {
   const json = !process.stderr.isTTY;
   return createLog({ level, json, base: json ? { pid: process.pid } : {} });
-}
-
-/** Everything that the environment says. Throws one ConfigError with all mistakes in it. */
-function readSettings(env: Environment): {
-  config: Config;
-  database: DatabaseSettings | undefined;
-  warnings: string[];
-} {
-  const problems: string[] = [];
-  const attempt = <T>(read: () => T): T | undefined => {
-    try {
-      return read();
-    } catch (error) {
-      problems.push(...(error instanceof ConfigError ? error.problems : [(error as Error).message]));
-      return undefined;
-    }
-  };
-  const read = attempt(() => readConfig(env, availableParallelism()));
-  const database = attempt(() => readDatabaseSettings(environmentWithSecrets(env)));
-  if (read === undefined || problems.length > 0) throw new ConfigError([...new Set(problems)]);
-  return { ...read, database };
 }
 
 /**

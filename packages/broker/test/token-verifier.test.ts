@@ -101,9 +101,9 @@ test("a public key is never taken for a secret, nor a secret for a public key", 
     { algorithm: "auto", secret: undefined, publicKeyPem: pem },
     /Unsupported algorithm/,
   );
-  await refuses(confused, { algorithm: "RS256", publicKeyPem: pem }, /Token uses "HS256", expected RS256/);
+  await refuses(confused, { algorithm: "RS256", publicKeyPem: pem }, /Token uses HS256, expected RS256/);
   const byRsa = await sign({}, rsa.privateKey, { alg: "RS256" });
-  await refuses(byRsa, { algorithm: "HS256" }, /Token uses "RS256", expected HS256/);
+  await refuses(byRsa, { algorithm: "HS256" }, /Token uses RS256, expected HS256/);
   await refuses(byRsa, { algorithm: "auto" }, /Unsupported algorithm/);
 });
 
@@ -187,10 +187,12 @@ describe("keys by JWKS", () => {
   let url: string;
   let fetches = 0;
   let keys: Record<string, unknown>[] = [];
+  let answer = 200;
   before(async () => {
     keys = [{ ...(await exportJWK(rsa.publicKey)), kid: "one", alg: "RS256", use: "sig" }];
     server = createServer((_request, response) => {
       fetches += 1;
+      response.statusCode = answer;
       response.setHeader("content-type", "application/json").end(JSON.stringify({ keys }));
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -229,6 +231,76 @@ describe("keys by JWKS", () => {
       while (await isTaken(old)) await new Promise((resolve) => setTimeout(resolve, 10));
     } finally {
       verifier.stop();
+    }
+  });
+
+  test("a token without a key id is verified by whichever key fits", async () => {
+    keys = [
+      { ...(await exportJWK(otherRsa.publicKey)), kid: "one", alg: "RS256" },
+      { ...(await exportJWK(rsa.publicKey)), kid: "two", alg: "RS256" },
+    ];
+    const options = { secret: undefined, jwksUrl: url };
+    const token = await sign({}, rsa.privateKey, { alg: "RS256" });
+    assert.equal((await verify(token, options)).subject, "alice");
+    const stranger = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    await refuses(await sign({}, stranger.privateKey, { alg: "RS256" }), options, /Invalid token signature/);
+  });
+
+  test("a provider that fails is not asked for each token, and its known keys go on to count", async () => {
+    keys = [{ ...(await exportJWK(rsa.publicKey)), kid: "one", alg: "RS256" }];
+    const clock = { ms: 0 };
+    const flaky = { secret: undefined, jwksUrl: url, now: () => clock.ms };
+    const verifier = new TokenVerifier({ ...OPTIONS, ...flaky });
+    const good = await sign({}, rsa.privateKey, { alg: "RS256", kid: "one" });
+    assert.ok(await verifier.verify(good));
+    fetches = 0;
+    const unknown = (index: number) =>
+      sign({}, otherRsa.privateKey, { alg: "RS256", kid: `unknown-${index}` });
+    answer = 500;
+    for (let index = 1; index < 20; index += 1) {
+      await assert.rejects(async () => verifier.verify(await unknown(index)), /Unknown key ID: unknown-/);
+    }
+    assert.equal(fetches, 0, "the keys came a moment ago");
+    clock.ms = 31_000;
+    for (let index = 1; index < 20; index += 1) {
+      await assert.rejects(
+        async () => verifier.verify(await unknown(index)),
+        /Unknown key ID|cannot be fetched/,
+      );
+    }
+    assert.ok(fetches <= 1, `${fetches} fetches`);
+    assert.ok(await verifier.verify(good));
+    answer = 200;
+  });
+
+  test("a provider that was never there is asked again after a pause, however many tokens come", async () => {
+    let attempts = 0;
+    const broken = createServer((_request, response) => {
+      attempts += 1;
+      response.statusCode = 500;
+      response.end();
+    });
+    await new Promise<void>((resolve) => broken.listen(0, "127.0.0.1", resolve));
+    const jwksUrl = `http://127.0.0.1:${(broken.address() as AddressInfo).port}/`;
+    const clock = { ms: 0 };
+    const verifier = new TokenVerifier({ ...OPTIONS, secret: undefined, jwksUrl, now: () => clock.ms });
+    const token = await sign({}, rsa.privateKey, { alg: "RS256", kid: "one" });
+    const statusOf = async (): Promise<number> => {
+      try {
+        await verifier.verify(token);
+        return 200;
+      } catch (error) {
+        return (error as BrokerError).status;
+      }
+    };
+    try {
+      for (let round = 0; round < 10; round += 1) assert.equal(await statusOf(), 503);
+      assert.equal(attempts, 1);
+      clock.ms = 5_000;
+      assert.equal(await statusOf(), 503);
+      assert.equal(attempts, 2);
+    } finally {
+      broken.close();
     }
   });
 

@@ -41,6 +41,7 @@ test("a bad body is refused with a sentence", () => {
     ["{}", /^transactionId and partitionId are required$/],
     ['{"transactionId":"t","data":1}', /^transactionId and partitionId are required$/],
     [`{${WHO}}`, /^data is required$/],
+    [`{${WHO},"data":"${"x".repeat(65_536)}"}`, /^data may have 65536 bytes, got 65538/],
     ["[1]", /required/],
     [`{${WHO},"data":1,"traceNames":5}`, /traceNames must be a string or an array/],
     [`{${WHO},"data":1,"traceNames":[""]}`, /traceNames\[0\].*not be empty/],

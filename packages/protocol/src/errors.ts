@@ -9,6 +9,7 @@ export const ERRORS = {
   REQUEST_TIMEOUT: { status: 408, retryable: true },
   CONFLICT: { status: 409, retryable: false },
   BODY_TOO_LARGE: { status: 413, retryable: false },
+  UNSUPPORTED_ENCODING: { status: 415, retryable: false },
   MAINTENANCE: { status: 503, retryable: true },
   QUEUE_FULL: { status: 429, retryable: true },
   TOO_MANY_REQUESTS: { status: 429, retryable: true },

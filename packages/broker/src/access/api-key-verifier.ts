@@ -52,6 +52,13 @@ export class ApiKeyVerifier {
     return this.#read(parsed.id).then((read) => this.#check(read, parsed.secret));
   }
 
+  /** Whether it was right when its key was read last. */
+  knows(text: string): boolean {
+    const parsed = parseApiKey(text);
+    const key = parsed && this.#known.get(parsed.id)?.key;
+    return key !== undefined && isSameHash(key.hash, hashApiKey(parsed!.secret));
+  }
+
   #read(id: number): Promise<Known> {
     let reading = this.#reading.get(id);
     if (!reading) {

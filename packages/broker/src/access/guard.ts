@@ -1,10 +1,16 @@
-/** The guard finds out who sends a request. */
+/**
+ * The guard finds out who sends a request. An address that shows wrong credentials again and again is told to wait,
+ * and what it shows is not looked at meanwhile, unless it is known to be right: guessing keys takes for ever, and
+ * costs neither the database nor those behind the same proxy anything.
+ */
 import { BrokerError } from "@queen/protocol";
 import { hashApiKey, isSameHash } from "./api-key.ts";
 import type { ApiKeyVerifier } from "./api-key-verifier.ts";
 import { ANYBODY, Identity, NOBODY } from "./identity.ts";
+import { RateLimiter } from "./rate-limiter.ts";
 import type { Access } from "./roles.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
+import { TooManyRequests } from "./too-many-requests.ts";
 
 export interface GuardOptions {
   /** Undefined: no tokens are accepted. */
@@ -15,7 +21,19 @@ export interface GuardOptions {
   readonly adminKey: string | undefined;
   /** Paths that are open to everybody; one that ends in `/` and is longer stands for all below it. */
   readonly openPaths: readonly string[];
+  readonly now: () => number;
 }
+
+/** What a client shows, and where it comes from. */
+export interface Shown {
+  readonly path: string;
+  readonly authorization: string | undefined;
+  readonly address: string;
+}
+
+// A person who mistypes and a deployment with an old key stay below; a program that guesses does not.
+const WRONG_PER_SECOND = 10;
+const WRONG_AT_ONCE = 100;
 
 const ADMINISTRATOR = new Identity({
   subject: "key:admin",
@@ -26,9 +44,12 @@ const ADMINISTRATOR = new Identity({
 
 export class Guard {
   readonly #options: GuardOptions;
+  /** Wrong credentials of an address. */
+  readonly #wrong: RateLimiter;
 
   constructor(options: GuardOptions) {
     this.#options = options;
+    this.#wrong = new RateLimiter({ perSecond: WRONG_PER_SECOND, burst: WRONG_AT_ONCE, now: options.now });
   }
 
   get isOn(): boolean {
@@ -42,18 +63,46 @@ export class Guard {
   }
 
   /** Who sends a request for this path; throws where there is no valid credential. */
-  identify(access: Access, path: string, authorization: string | undefined): Identity | Promise<Identity> {
+  identify(access: Access, { path, authorization, address }: Shown): Identity | Promise<Identity> {
     if (access === "open") return NOBODY;
     if (this.#isOpen(path)) return ANYBODY;
-    const credential = authorization?.replace(/^bearer( +|$)/i, "").trim();
-    if (!credential) throw new BrokerError("UNAUTHENTICATED", "Authentication required");
-    const { keys, tokens, adminKey } = this.#options;
-    if (adminKey !== undefined && isSameHash(hashApiKey(adminKey), hashApiKey(credential)))
-      return ADMINISTRATOR;
+    if (!authorization) throw new BrokerError("UNAUTHENTICATED", "Authentication required");
+    const credential = authorization.replace(/^bearer( +|$)/i, "").trim();
+    if (credential === "") throw new BrokerError("UNAUTHENTICATED", "Empty token");
+    const waitMs = this.#wrong.waitMs(address);
+    if (waitMs > 0 && !this.#isKnown(credential))
+      throw new TooManyRequests("Too many wrong credentials from this address", waitMs);
+    try {
+      const identity = this.#verify(credential);
+      return identity instanceof Promise ? identity.catch((error) => this.#failed(address, error)) : identity;
+    } catch (error) {
+      return this.#failed(address, error);
+    }
+  }
+
+  #verify(credential: string): Identity | Promise<Identity> {
+    const { keys, tokens } = this.#options;
+    if (this.#isAdministrator(credential)) return ADMINISTRATOR;
     const byKey = keys?.verify(credential);
     if (byKey) return byKey;
     if (tokens) return tokens.verify(credential);
     throw new BrokerError("UNAUTHENTICATED", "Invalid API key");
+  }
+
+  #failed(address: string, error: unknown): never {
+    if (error instanceof BrokerError && error.code === "UNAUTHENTICATED") this.#wrong.take(address);
+    throw error;
+  }
+
+  /** Whether it was right a while ago, or is the administrator's. */
+  #isKnown(credential: string): boolean {
+    const { keys, tokens } = this.#options;
+    return this.#isAdministrator(credential) || keys?.knows(credential) || tokens?.knows(credential) || false;
+  }
+
+  #isAdministrator(credential: string): boolean {
+    const { adminKey } = this.#options;
+    return adminKey !== undefined && isSameHash(hashApiKey(adminKey), hashApiKey(credential));
   }
 
   #isOpen(path: string): boolean {

@@ -22,19 +22,30 @@ export class RateLimiter {
     this.#options = options;
   }
 
+  /** 0, or the milliseconds after which there will be a token. */
+  waitMs(key: string): number {
+    return this.#waitMs(this.#tokens(key, this.#options.now()));
+  }
+
   /** Takes a token. Returns 0, or the milliseconds after which there will be one. */
   take(key: string): number {
-    const { perSecond, burst, now } = this.#options;
-    const nowMs = now();
-    const known = this.#buckets.get(key);
-    const tokens = known
-      ? Math.min(burst, known.tokens + ((nowMs - known.filledAtMs) / 1000) * perSecond)
-      : burst;
+    const nowMs = this.#options.now();
+    const tokens = this.#tokens(key, nowMs);
     const isTaken = tokens >= 1;
     // Out and in again: the map's order is that of use.
     this.#buckets.delete(key);
     this.#buckets.set(key, { tokens: isTaken ? tokens - 1 : tokens, filledAtMs: nowMs });
     if (this.#buckets.size > KEYS_MAX) this.#buckets.delete(this.#buckets.keys().next().value!);
-    return isTaken ? 0 : Math.ceil(((1 - tokens) / perSecond) * 1000);
+    return this.#waitMs(tokens);
+  }
+
+  #tokens(key: string, nowMs: number): number {
+    const { perSecond, burst } = this.#options;
+    const known = this.#buckets.get(key);
+    return known ? Math.min(burst, known.tokens + ((nowMs - known.filledAtMs) / 1000) * perSecond) : burst;
+  }
+
+  #waitMs(tokens: number): number {
+    return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) / this.#options.perSecond) * 1000);
   }
 }

@@ -5,12 +5,15 @@
  */
 import { BrokerError } from "@queen/protocol";
 import {
+  type CryptoKey,
   createRemoteJWKSet,
+  customFetch,
   decodeProtectedHeader,
   errors,
   importSPKI,
   type JWTPayload,
   type JWTVerifyGetKey,
+  type JWTVerifyOptions,
   jwtVerify,
 } from "jose";
 import { Identity } from "./identity.ts";
@@ -45,13 +48,19 @@ interface Verified {
   readonly untilMs: number;
 }
 
-// At most one fetch in this time for keys that are not known.
+// At most one fetch in this time for keys that are not known, be it answered or not; while none is known at all,
+// nobody can be let in, so it is tried more often.
 const UNKNOWN_KEY_PAUSE_MS = 30_000;
+const FIRST_KEYS_PAUSE_MS = 5_000;
 // A token that was verified is believed so long, and never past its expiry.
 const BELIEVED_MS = 30_000;
 const BELIEVED_MAX = 10_000;
 const TOKEN_LENGTH_MAX = 16_384;
 const QUEUES_MAX = 100;
+const KID_SHOWN_MAX = 80;
+
+/** The keys were fetched, or could not be, a moment ago. */
+class FetchedJustNow extends Error {}
 
 const refused = (message: string): BrokerError => new BrokerError("UNAUTHENTICATED", message);
 
@@ -62,6 +71,7 @@ export class TokenVerifier {
   readonly #publicKeys = new Map<string, ReturnType<typeof importSPKI>>();
   readonly #jwks: ReturnType<typeof createRemoteJWKSet> | undefined;
   #refresh: NodeJS.Timeout | undefined;
+  #fetchAgainAtMs = 0;
 
   constructor(options: TokenOptions) {
     this.#options = options;
@@ -76,6 +86,7 @@ export class TokenVerifier {
         timeoutDuration: options.jwksTimeoutMs,
         cooldownDuration: UNKNOWN_KEY_PAUSE_MS,
         cacheMaxAge: Number.POSITIVE_INFINITY,
+        [customFetch]: (url, request) => this.#fetch(url, request),
       });
     }
   }
@@ -84,6 +95,7 @@ export class TokenVerifier {
   start(): void {
     if (!this.#jwks) return;
     const reload = (): void => {
+      this.#fetchAgainAtMs = 0;
       this.#jwks!.reload().then(
         () => this.#believed.clear(),
         (error) => this.#options.log("jwks.failed", error),
@@ -91,6 +103,17 @@ export class TokenVerifier {
     };
     reload();
     this.#refresh = setInterval(reload, this.#options.jwksRefreshMs).unref();
+  }
+
+  async #fetch(url: string, request: RequestInit): Promise<Response> {
+    const nowMs = this.#options.now();
+    if (nowMs < this.#fetchAgainAtMs) throw new FetchedJustNow();
+    this.#fetchAgainAtMs = nowMs + (this.#hasKeys ? UNKNOWN_KEY_PAUSE_MS : FIRST_KEYS_PAUSE_MS);
+    return fetch(url, request);
+  }
+
+  get #hasKeys(): boolean {
+    return this.#jwks?.jwks() !== undefined;
   }
 
   stop(): void {
@@ -101,15 +124,22 @@ export class TokenVerifier {
   verify(token: string): Identity | Promise<Identity> {
     const believed = this.#believed.get(token);
     if (believed && believed.untilMs > this.#options.now()) return believed.identity;
-    this.#believed.delete(token);
     return this.#verify(token);
+  }
+
+  /** Whether it was verified a while ago. */
+  knows(token: string): boolean {
+    return this.#believed.has(token);
   }
 
   async #verify(token: string): Promise<Identity> {
     const { now, clockSkewSeconds } = this.#options;
     if (token.length > TOKEN_LENGTH_MAX) throw refused("Token decode error: the token is too long");
     this.#checkAlgorithm(token);
-    const { payload } = await this.#checkSignature(token);
+    const { payload } = await this.#checkSignature(token).catch((error) => {
+      this.#believed.delete(token);
+      throw error;
+    });
     const identity = this.#identityOf(payload);
     const leftMs =
       payload.exp === undefined ? BELIEVED_MS : (payload.exp + clockSkewSeconds) * 1000 - Date.now();
@@ -127,7 +157,8 @@ export class TokenVerifier {
     }
     if (this.#algorithms.some((each) => each === alg)) return;
     const { algorithm } = this.#options;
-    const shown = JSON.stringify(alg)?.slice(0, 20) ?? "none";
+    const shown =
+      typeof alg === "string" && /^[\w-]{1,20}$/.test(alg) ? alg : String(JSON.stringify(alg)).slice(0, 20);
     throw refused(
       algorithm === "auto" ? `Unsupported algorithm: ${shown}` : `Token uses ${shown}, expected ${algorithm}`,
     );
@@ -135,16 +166,20 @@ export class TokenVerifier {
 
   async #checkSignature(token: string) {
     const { issuer, audience, clockSkewSeconds, requiresExpiry } = this.#options;
+    const rules: JWTVerifyOptions = {
+      algorithms: [...this.#algorithms],
+      clockTolerance: clockSkewSeconds,
+      ...(issuer === undefined ? {} : { issuer }),
+      ...(audience === undefined ? {} : { audience }),
+      requiredClaims: requiresExpiry ? ["exp"] : [],
+    };
     try {
-      return await jwtVerify(token, this.#key, {
-        algorithms: [...this.#algorithms],
-        clockTolerance: clockSkewSeconds,
-        ...(issuer === undefined ? {} : { issuer }),
-        ...(audience === undefined ? {} : { audience }),
-        requiredClaims: requiresExpiry ? ["exp"] : [],
+      return await jwtVerify(token, this.#key, rules).catch((error: unknown) => {
+        if (error instanceof errors.JWKSMultipleMatchingKeys) return verifyByAny(token, error, rules);
+        throw error;
       });
     } catch (error) {
-      throw this.#told(error);
+      throw this.#told(error, token);
     }
   }
 
@@ -162,18 +197,21 @@ export class TokenVerifier {
     return this.#jwks!({ alg: header.alg!, ...(header.kid === undefined ? {} : { kid: header.kid }) }, token);
   };
 
-  #told(error: unknown): Error {
+  #told(error: unknown, token: string): Error {
     if (error instanceof errors.JWTExpired) return refused("Token has expired");
     if (error instanceof errors.JWSSignatureVerificationFailed) return refused("Invalid token signature");
-    if (error instanceof errors.JWKSNoMatchingKey) return refused("Unknown key ID");
+    const isUnknown =
+      error instanceof FetchedJustNow ? this.#hasKeys : error instanceof errors.JWKSNoMatchingKey;
+    if (isUnknown)
+      return refused(`Unknown key ID: ${String(decodeProtectedHeader(token).kid).slice(0, KID_SHOWN_MAX)}`);
     if (error instanceof errors.JWTClaimValidationFailed) {
       if (error.claim === "iss") return refused("Invalid token issuer");
       if (error.claim === "aud") return refused("Invalid token audience");
       if (error.claim === "exp") return refused("Token has no expiry");
       return refused(`Invalid token: ${error.message}`);
     }
-    if (error instanceof errors.JWKSTimeout || isFetchFailure(error)) {
-      this.#options.log("jwks.failed", error);
+    if (error instanceof errors.JWKSTimeout || error instanceof FetchedJustNow || isFetchFailure(error)) {
+      if (!(error instanceof FetchedJustNow)) this.#options.log("jwks.failed", error);
       return new BrokerError(
         "IDENTITY_PROVIDER_UNAVAILABLE",
         "The keys that verify tokens cannot be fetched now.",
@@ -199,6 +237,18 @@ export class TokenVerifier {
       queues: queuesOf(payload[queuesClaim]),
     });
   }
+}
+
+/** A token that does not name its key is verified by whichever fits. */
+async function verifyByAny(token: string, keys: AsyncIterable<CryptoKey>, rules: JWTVerifyOptions) {
+  for await (const key of keys) {
+    try {
+      return await jwtVerify(token, key, rules);
+    } catch (error) {
+      if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
+    }
+  }
+  throw new errors.JWSSignatureVerificationFailed();
 }
 
 /** A claim that is there and no list of patterns opens nothing. */

@@ -3,6 +3,7 @@ import { BrokerError } from "@queen/protocol";
 import { formatApiKey, hashApiKey, newApiKeySecret } from "../access/api-key.ts";
 import type { StoredApiKey } from "../access/api-key-verifier.ts";
 import type { Role } from "../access/roles.ts";
+import { unixMilliseconds } from "../operations/timestamp.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 
@@ -50,7 +51,9 @@ export class ApiKeys {
   /** For the one who verifies it; undefined: there is none, or it was revoked. */
   async read(id: number): Promise<StoredApiKey | undefined> {
     const [row] = await this.#use((session) => session.run(statements.readApiKey, [id]));
-    return row && { ...row, expiresAtMs: row.expiresAtUs === null ? null : row.expiresAtUs / 1000 };
+    return (
+      row && { ...row, expiresAtMs: row.expiresAtUs === null ? null : unixMilliseconds(row.expiresAtUs) }
+    );
   }
 
   list(): Promise<statements.ListedApiKeyRow[]> {

@@ -2,6 +2,7 @@
  * Dead letters as operators see them: lists by filter, requeue, purge. Requeue is a move: the letter's
  * deletion and the new message are one transaction.
  */
+import { POP_BYTES_MAX } from "@queen/protocol";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 
@@ -49,7 +50,7 @@ export class DeadLetters {
   async list(
     filter: DeadLetterFilter,
     page: { limit: number; offset: number; after: PageEnd | undefined },
-  ): Promise<{ letters: statements.DeadLetterRow[]; total: number }> {
+  ): Promise<{ letters: statements.DeadLetterRow[]; hasMore: boolean; total: number }> {
     const [letters, total] = await Promise.all([
       this.#options.use((session) =>
         session.run(statements.listDeadLetters, [
@@ -58,11 +59,14 @@ export class DeadLetters {
           page.after?.id ?? null,
           page.limit,
           page.offset,
+          POP_BYTES_MAX,
         ]),
       ),
       this.count(filter),
     ]);
-    return { letters, total };
+    const hasMore =
+      letters.length > 0 && (letters.length < letters[0]!.matched || letters.length === page.limit);
+    return { letters, hasMore, total };
   }
 
   async count(filter: DeadLetterFilter): Promise<number> {

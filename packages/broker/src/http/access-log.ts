@@ -33,6 +33,8 @@ export class Exchange {
   isLongPoll = false;
   /** The client among whose waiting pops it counts. */
   waitsAs: string | undefined;
+  /** The credential among whose connections it counts. */
+  servedAs: string | undefined;
   #madeId: string | undefined;
 
   constructor(incoming: Incoming, nowMs: number) {

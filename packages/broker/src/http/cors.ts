@@ -24,7 +24,7 @@ export class Cors {
   headers(origin: string | undefined): readonly string[] {
     if (origin === undefined) return this.#isForAll ? this.#forAll : [];
     if (this.#isForAll) return ["Access-Control-Allow-Origin", "*", ...METHODS, ...PAGE_HEADERS];
-    if (!this.#origins.has(origin)) return [];
+    if (!this.#origins.has(origin)) return this.#origins.size > 0 ? ["Vary", "Origin"] : [];
     return ["Access-Control-Allow-Origin", origin, "Vary", "Origin", ...METHODS, ...PAGE_HEADERS];
   }
 }

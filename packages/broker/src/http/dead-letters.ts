@@ -45,8 +45,8 @@ export class DeadLetterRoutes {
     const { limit, offset } = query;
     const filter = await this.#filter(query);
     const after = pageEnd(query.page);
-    const { letters, total } = await this.#letters.list(filter, { limit, offset, after });
-    const last = letters.length === limit ? letters[letters.length - 1] : undefined;
+    const { letters, hasMore, total } = await this.#letters.list(filter, { limit, offset, after });
+    const last = hasMore ? letters[letters.length - 1] : undefined;
     const nextPage = last ? `"${last.failedAtUs}.${last.id}"` : "null";
     return {
       status: 200,

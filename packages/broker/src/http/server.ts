@@ -6,12 +6,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import { BrokerError } from "@queen/protocol";
+import { BrokerError, POP_BYTES_MAX } from "@queen/protocol";
 import type { AuditLog } from "../access/audit-log.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Identity } from "../access/identity.ts";
 import type { RateLimiter } from "../access/rate-limiter.ts";
 import type { Tally } from "../access/tally.ts";
+import { TooManyRequests } from "../access/too-many-requests.ts";
 import { crash, isCrashPoint } from "../crash-point.ts";
 import { bodyText } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
@@ -19,9 +20,11 @@ import { AccessLog, Exchange } from "./access-log.ts";
 import { checkBody } from "./body-check.ts";
 import { Cors } from "./cors.ts";
 import { readQuery } from "./parameters.ts";
+import { RequestBodies } from "./request-body.ts";
 import type { Answer, Request, Route } from "./route.ts";
 import { checkScope, type QueueOfPartition } from "./scope.ts";
 import { readTls, type TlsFiles, watchTls } from "./tls.ts";
+import { UnreadAnswers } from "./unread-answers.ts";
 
 export interface HttpServerOptions {
   readonly routes: readonly Route[];
@@ -33,6 +36,8 @@ export interface HttpServerOptions {
   readonly rate: RateLimiter | undefined;
   /** Connections of an address. */
   readonly connections: Tally;
+  /** Connections on which a credential is served. */
+  readonly serving: Tally;
   /** Long polls of a client. */
   readonly waiting: Tally;
   /** Origins whose pages may use the interface; `*`: any. */
@@ -46,16 +51,24 @@ export interface HttpServerOptions {
   readonly now: () => number;
 }
 
-// Slow clients: headers within 15 s, a whole request within 30 s. A long poll is the answer's matter.
-const HEADERS_TIMEOUT_MS = 15_000;
-const REQUEST_TIMEOUT_MS = 30_000;
-const TIMEOUTS_CHECKED_EVERY_MS = 5_000;
+// Slow clients: headers within 15 s, a whole request within 30 s, with the pause between two looks at them. A long
+// poll is the answer's matter.
+const TIMEOUTS_CHECKED_EVERY_MS = 2_000;
+const HEADERS_TIMEOUT_MS = 15_000 - TIMEOUTS_CHECKED_EVERY_MS;
+const REQUEST_TIMEOUT_MS = 30_000 - TIMEOUTS_CHECKED_EVERY_MS;
 // Longer than the 60 s after which common load balancers drop idle connections.
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-// So much of a body above the limit is read, to tell its client about the limit.
-const DROPPED_BYTES_MAX = 64 * 1024 * 1024;
+// Bodies that a worker holds at once, in bodies of the largest size.
+const BODIES_HELD_MAX = 4;
+// Two large pops, and as much again for those who read at once.
+const UNREAD_BYTES_MAX = 2 * POP_BYTES_MAX;
 const RETRY_AFTER_S = "1";
 const WAITING_PAUSE_MS = 5_000;
+const SERVING_PAUSE_MS = 1_000;
+const CONNECTION_REFUSAL = JSON.stringify({
+  error: "This address has as many connections as it may have (QUEEN_MAX_CONNECTIONS_PER_ADDRESS)",
+  code: "TOO_MANY_REQUESTS",
+});
 
 interface Compiled {
   readonly route: Route;
@@ -68,6 +81,8 @@ export class HttpServer {
   readonly #options: HttpServerOptions;
   readonly #accessLog: AccessLog;
   readonly #cors: Cors;
+  readonly #bodies: RequestBodies;
+  readonly #unread: UnreadAnswers;
   readonly #exact = new Map<string, Route>();
   readonly #patterns: Compiled[] = [];
   readonly #methods = new Map<string, Set<string>>();
@@ -80,6 +95,9 @@ export class HttpServer {
     const { log, audit, slowRequestMs: slowMs, now } = options;
     this.#accessLog = new AccessLog({ log, audit, slowMs, now });
     this.#cors = new Cors(options.corsOrigins);
+    const bytesMax = options.bodyBytesMax;
+    this.#bodies = new RequestBodies({ bytesMax, heldBytesMax: BODIES_HELD_MAX * bytesMax });
+    this.#unread = new UnreadAnswers({ bytesMax: UNREAD_BYTES_MAX, now });
     for (const route of options.routes) {
       if (route.path.includes(":")) this.#patterns.push({ route, segments: route.path.split("/") });
       else this.#exact.set(`${route.method} ${route.path}`, route);
@@ -110,7 +128,14 @@ export class HttpServer {
     const { connections } = this.#options;
     const address = socket.remoteAddress ?? "";
     if (connections.enter(address)) socket.once("close", () => connections.leave(address));
-    else socket.destroy();
+    else if (this.#options.tls) socket.destroy();
+    else {
+      socket.end(
+        `HTTP/1.1 429 Too Many Requests\r\nRetry-After: ${RETRY_AFTER_S}\r\nConnection: close\r\n` +
+          `Content-Type: application/json\r\nContent-Length: ${CONNECTION_REFUSAL.length}\r\n\r\n${CONNECTION_REFUSAL}`,
+      );
+      socket.destroySoon();
+    }
   }
 
   get active(): number {
@@ -160,6 +185,8 @@ export class HttpServer {
       if (!isAnswered) this.#accessLog.hungUp(exchange);
       if (isCut) hungUp?.();
       if (exchange.waitsAs !== undefined) this.#options.waiting.leave(exchange.waitsAs);
+      if (exchange.servedAs !== undefined) this.#options.serving.leave(exchange.servedAs);
+      this.#unread.remove(response);
       if (--this.#active === 0) this.#idle?.();
     });
     const send = (answer: Answer): void => {
@@ -172,7 +199,7 @@ export class HttpServer {
 
     const method = incoming.method!;
     if (method === "OPTIONS") {
-      incoming.resume();
+      this.#bodies.drop(incoming);
       send({ status: 204, headers: { "Access-Control-Max-Age": "86400" } });
       return;
     }
@@ -184,18 +211,20 @@ export class HttpServer {
       // Only what changes nothing is answered to HEAD: a pop would take messages that nobody sees.
       found = this.#find(method === "HEAD" && !path.startsWith("/api/") ? "GET" : method, path);
     } catch (error) {
-      incoming.resume();
+      this.#bodies.drop(incoming);
       fail(error);
       return;
     }
     exchange.route = found.route;
     exchange.params = found.params;
     const refuse = (error: unknown): void => {
-      incoming.resume();
+      this.#bodies.drop(incoming);
       fail(error);
     };
     const admitted = (identity: Identity): void => {
-      this.#readBody(incoming)
+      const { whole, release } = this.#bodies.read(incoming);
+      response.once("close", release);
+      whole
         .then((body) => {
           if (isOver) return;
           exchange.readAtMs = now();
@@ -238,21 +267,56 @@ export class HttpServer {
     path: string,
     incoming: IncomingMessage,
   ): Identity | Promise<Identity> {
-    const { guard, rate } = this.#options;
+    const { guard } = this.#options;
     const check = (identity: Identity): Identity => {
       exchange.identity = identity;
+      this.#limit(exchange);
       identity.check(route.access);
-      const waitMs = rate?.take(clientOf(exchange)) ?? 0;
-      if (waitMs === 0) return identity;
-      throw new TooManyRequests("Too many requests from this client", waitMs);
+      this.#checkEncoding(incoming);
+      return identity;
+    };
+    const refuse = (error: unknown): never => {
+      this.#limit(exchange); // who is nobody counts, too
+      throw error;
     };
     if (!guard.isOn) return check(guard.anybody);
     const credentials = incoming.headersDistinct.authorization ?? [];
     if (credentials.length > 1) {
       throw new BrokerError("UNAUTHENTICATED", "There are several Authorization headers; send one.");
     }
-    const identity = guard.identify(route.access, path, credentials[0]);
-    return identity instanceof Promise ? identity.then(check) : check(identity);
+    const { address } = exchange;
+    let identity: Identity | Promise<Identity>;
+    try {
+      identity = guard.identify(route.access, { path, authorization: credentials[0], address });
+    } catch (error) {
+      return refuse(error);
+    }
+    return identity instanceof Promise ? identity.then(check, refuse) : check(identity);
+  }
+
+  /** How much a client may send, whatever becomes of it. */
+  #limit(exchange: Exchange): void {
+    const { rate, serving } = this.#options;
+    const waitMs = rate?.take(clientOf(exchange)) ?? 0;
+    if (waitMs > 0) throw new TooManyRequests("Too many requests from this client", waitMs);
+    if (serving.limit === 0 || !exchange.identity.isKnown) return;
+    const { name } = exchange.identity;
+    if (!serving.enter(name)) {
+      throw new TooManyRequests(
+        `This credential uses ${serving.limit} connections already (QUEEN_MAX_CONNECTIONS_PER_CREDENTIAL)`,
+        SERVING_PAUSE_MS,
+      );
+    }
+    exchange.servedAs = name;
+  }
+
+  #checkEncoding(incoming: IncomingMessage): void {
+    const encoding = incoming.headers["content-encoding"];
+    if (encoding === undefined || encoding === "identity") return;
+    throw new BrokerError(
+      "UNSUPPORTED_ENCODING",
+      `The body is encoded (Content-Encoding: ${encoding.slice(0, 40)}): send it as it is.`,
+    );
   }
 
   #find(method: string, path: string): { route: Route; params: Record<string, string> } {
@@ -270,35 +334,6 @@ export class HttpServer {
       throw new MethodNotAllowed(method, path, [...allowed]);
     }
     throw new BrokerError("NOT_FOUND", `There is no ${method} ${path}.`);
-  }
-
-  #readBody(incoming: IncomingMessage): Promise<Buffer> {
-    const { bodyBytesMax } = this.#options;
-    const tooLarge = (): BrokerError =>
-      new BrokerError(
-        "BODY_TOO_LARGE",
-        `The body is larger than ${bodyBytesMax} bytes (QUEEN_MAX_BODY_BYTES).`,
-      );
-    return new Promise((resolve, reject) => {
-      let chunks: Buffer[] = [];
-      let bytes = 0;
-      let isTooLarge = Number(incoming.headers["content-length"] ?? 0) > bodyBytesMax;
-      if (isTooLarge) reject(tooLarge());
-      incoming.on("data", (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (!isTooLarge && bytes <= bodyBytesMax) {
-          chunks.push(chunk);
-          return;
-        }
-        isTooLarge = true;
-        chunks = [];
-        reject(tooLarge());
-        // The rest is read and dropped: a client whose connection breaks while it writes never sees the answer.
-        if (bytes > bodyBytesMax + DROPPED_BYTES_MAX) incoming.destroy();
-      });
-      incoming.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-      incoming.on("error", reject);
-    });
   }
 
   #serve(exchange: Exchange, route: Route, request: Request): Promise<Answer> | Answer {
@@ -345,6 +380,7 @@ export class HttpServer {
     response.writeHead(answer.status, headers);
     if (isCrashPoint("answer-half")) response.write(body.slice(0, body.length / 2), crash);
     else response.end(body, answer.isText ? "utf8" : "latin1");
+    this.#unread.add(response, bytes);
     return bytes;
   }
 
@@ -372,15 +408,6 @@ const clientOf = ({ identity, address }: Exchange): string => (identity.isKnown 
 function bodyOf(request: Request): unknown {
   const body = request.json() ?? {};
   return Array.isArray(body) && body.length === 0 ? {} : body;
-}
-
-class TooManyRequests extends BrokerError {
-  readonly waitMs: number;
-
-  constructor(message: string, waitMs: number) {
-    super("TOO_MANY_REQUESTS", message);
-    this.waitMs = waitMs;
-  }
 }
 
 class MethodNotAllowed extends BrokerError {

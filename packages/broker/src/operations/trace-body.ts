@@ -1,5 +1,5 @@
 /** The body of a trace: who noted what about which message. */
-import { BrokerError, QUEUE_MODE_GROUP } from "@queen/protocol";
+import { BrokerError, QUEUE_MODE_GROUP, TRACE_DATA_BYTES_MAX } from "@queen/protocol";
 import { JsonScanner } from "./json-scanner.ts";
 import { checkName } from "./names.ts";
 
@@ -26,6 +26,11 @@ export function parseTraceBody(text: string, body: unknown): TraceBody {
   if (typeof partitionId !== "string") throw invalid("partitionId must be a string.");
   const data = memberOf(text, "data");
   if (data === undefined) throw invalid("data is required");
+  if (data.length > TRACE_DATA_BYTES_MAX) {
+    throw invalid(
+      `data may have ${TRACE_DATA_BYTES_MAX} bytes, got ${data.length}: what is large belongs into a message.`,
+    );
+  }
   return {
     transactionId: checkName(transactionId, "transactionId"),
     partitionId,

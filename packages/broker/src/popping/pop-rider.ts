@@ -18,7 +18,8 @@ export function popRider(
   if (operations.length === 0) return undefined;
   const call = new TakeCall(cache, operations);
   return {
-    step: { statement: take, values: call.values },
+    // Not refused for its bytes: that would refuse the append, too.
+    step: { statement: take, values: call.values(true) },
     arrived: (rows) => {
       const results = call.results(rows);
       for (const [index, operation] of operations.entries()) popper.taken(operation, results[index]!);

@@ -1,10 +1,12 @@
 /** Take as a kind of batched operation: an operation is a pop with the lanes that it tries. */
+import { POP_BYTES_MAX } from "@queen/protocol";
 import type { BatchKind } from "../batching/batcher.ts";
 import { crashPoint } from "../crash-point.ts";
 import { endOf, type SegmentCache, startOf } from "../lanes/segment-cache.ts";
 import { WAIT_BOUNDS } from "../metering/distribution.ts";
 import { parseRanges } from "../operations/offset-ranges.ts";
 import type { Segment } from "../operations/segment.ts";
+import { PostgresError } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import { TAKE, type TakeRow, take } from "../postgres/statements.ts";
 import type { GroupLane } from "./group.ts";
@@ -33,7 +35,7 @@ const NO_GROUP = 0;
 
 /** One call of take for several pops: its values, and what its rows mean. */
 export class TakeCall {
-  readonly values: readonly unknown[];
+  readonly #values: readonly unknown[];
   readonly #cache: SegmentCache;
   readonly #operations: readonly TakeOperation[];
   readonly #lanes: readonly { readonly operation: TakeOperation; pop: number; groupLane: GroupLane }[];
@@ -53,7 +55,7 @@ export class TakeCall {
     // The call leaves out what is held here; by its answer the cache may have moved on.
     this.#held = lanes.map(({ groupLane }) => cache.hold(groupLane.lane));
     this.#rewrites = lanes.map(({ groupLane }) => groupLane.lane.rewrites);
-    this.values = [
+    this.#values = [
       lanes.map(({ pop }) => pop),
       lanes.map(({ operation }) => operation.pop.request.batch),
       lanes.map(({ groupLane }) => groupLane.lane.id),
@@ -68,6 +70,11 @@ export class TakeCall {
       this.#held.map(startOf),
       this.#held.map(endOf),
     ];
+  }
+
+  /** `isFitting`: too many bytes are cut; otherwise they are refused. */
+  values(isFitting: boolean): unknown[] {
+    return [...this.#values, POP_BYTES_MAX, isFitting];
   }
 
   /** In the order of the operations. */
@@ -90,7 +97,22 @@ export class TakeCall {
   }
 }
 
-export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResult> {
+// Where messages are large they stay so for a while: calls are then made to fit at once.
+const FIT_FOR_MS = 10_000;
+
+export function takeKind(cache: SegmentCache, now: () => number): BatchKind<TakeOperation, TakeResult> {
+  let fitUntilMs = 0;
+  /** Most calls are far below the limit, so the bytes are counted first and cut only if there are too many. */
+  const takeFitting = async (session: Session, call: TakeCall): Promise<TakeRow[]> => {
+    const isFitting = now() < fitUntilMs;
+    try {
+      return await session.run(take, call.values(isFitting));
+    } catch (error) {
+      if (isFitting || !(error instanceof PostgresError) || error.sqlstate !== "QN413") throw error;
+      fitUntilMs = now() + FIT_FOR_MS;
+      return session.run(take, call.values(true));
+    }
+  };
   return {
     name: "pop",
     repeatable: false,
@@ -99,7 +121,7 @@ export function takeKind(cache: SegmentCache): BatchKind<TakeOperation, TakeResu
     weight: (operation) => operation.pop.request.batch,
     async run(session: Session, operations: readonly TakeOperation[]) {
       const call = new TakeCall(cache, operations);
-      return call.results(await session.run(take, call.values));
+      return call.results(await takeFitting(session, call));
     },
   };
 }

@@ -58,6 +58,12 @@ const NOTHING: Omit<AppendResult, "batch"> = {
   missed: [],
 };
 
+// What rides is sent to the database and back; more than this is left to the cache.
+const RIDDEN_BYTES_MAX = 64 * 1024;
+
+const isSmall = ({ segments }: LaneBatch): boolean =>
+  segments.reduce((bytes, segment) => bytes + segment.body.length, 0) <= RIDDEN_BYTES_MAX;
+
 /** `riderFor`: who wants to go with an append to these lanes. */
 export const appendKind = (
   riderFor: (lanes: readonly Lane[]) => Rider | undefined,
@@ -71,7 +77,7 @@ export const appendKind = (
     const batches = all.filter((batch) => batch.messages.length > 0);
     if (batches.length === 0) return all.map((batch) => ({ batch, ...NOTHING }));
     const values = [...appendParameters(batches), sealedLanes(batches)];
-    const rider = riderFor(batches.map((batch) => batch.lane));
+    const rider = riderFor(batches.filter(isSmall).map((batch) => batch.lane));
     let rows: AppendRow[];
     let ridden: unknown[] = [];
     try {

@@ -10,9 +10,12 @@
 --        p_delay_s, p_window_s, p_ttl_s   the queue's delayedProcessing, windowBuffer and ttl (0: none)
 --        p_retry_limit  -1: unlimited
 --        p_have_from, p_have_to  offsets whose segments the caller holds already
+--      p_bytes        the call's messages have at most so many bytes, or are a single one; null: no limit
+--      p_fit          false: a call with more of them is refused (QN413), and nothing was done
+--                     true: lanes are cut, or left out, so that it fits; costs a question per lane
 -- out  lane           index from 0
 --      status         0 taken: [from_offset, to_offset) without what is in `acked`
---                     1 busy: another transaction holds the cursor
+--                     1 busy: another transaction holds the cursor, or the call's bytes were used up before
 --                     2 missing: no cursor; open it
 --                     3 empty: nothing to deliver
 --                     4 leased by somebody; free in due_ms
@@ -28,7 +31,7 @@
 create or replace function queen.take(
   p_pop int4[], p_budget int4[], p_partition int8[], p_group int4[], p_token int8[], p_lease_s int4[],
   p_auto_ack bool[], p_delay_s int4[], p_window_s int4[], p_ttl_s int4[], p_retry_limit int4[],
-  p_have_from int8[], p_have_to int8[])
+  p_have_from int8[], p_have_to int8[], p_bytes int8 default null, p_fit bool default false)
 returns table (
   lane int4, status int2, from_offset int8, to_offset int8, next_offset int8, expires_at timestamptz, due_ms int8,
   acked text, first_offset int8, count int4, created_at timestamptz, ends bytea, body bytea)
@@ -67,6 +70,8 @@ declare
   v_due_ms   int8;
   v_old      timestamptz;
   v_first    int8;
+  v_bytes    int8 := coalesce(p_bytes, 0);
+  v_size     int8;
   r record;
 begin
   for r in
@@ -161,6 +166,17 @@ begin
       end if;
     end if;
 
+    if p_fit then
+      select f.upto, f.bytes into v_first, v_size
+        from queen.fitting(r.partition_id, v_lo, v_hi, v_bytes, v_taken = 0) f;
+      if v_first is null then
+        v_status[r.lane] := case when v_left < r.budget then 9 else 1 end;
+        continue;
+      end if;
+      v_hi := least(v_hi, v_first);
+      v_bytes := v_bytes - v_size;
+    end if;
+
     v_taken := v_taken + 1;
     v_status[r.lane] := 0;
     v_from[r.lane] := v_lo;
@@ -239,7 +255,9 @@ begin
   select (l.lane - 1)::int4, v_status[l.lane], v_from[l.lane], v_to[l.lane], v_next[l.lane],
          v_now + p_lease_s[l.lane] * interval '1 second',
          v_due[l.lane], nullif(v_acked[l.lane], ''),
-         s.first_offset, s.count, s.created_at, s.ends, s.body
+         s.first_offset, s.count, s.created_at, s.ends,
+         case when p_bytes is null or p_fit or sum(octet_length(s.body)) over () <= p_bytes then s.body
+              else queen.too_many_bytes(p_bytes) end
     from unnest(p_partition, p_have_from, p_have_to) with ordinality as l (partition_id, have_from, have_to, lane)
     left join lateral (
       select s.first_offset, s.count, s.created_at, s.ends, s.body

@@ -63,7 +63,7 @@ export const take: Statement<TakeRow> = {
   name: "queen_take",
   text: `select lane, status, from_offset, to_offset, next_offset, expires_at, due_ms, acked,
                 first_offset, count, created_at, ends, body
-           from queen.take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+           from queen.take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
   parameters: [
     "int4[]",
     "int4[]",
@@ -78,6 +78,8 @@ export const take: Statement<TakeRow> = {
     "int4[]",
     "int8[]",
     "int8[]",
+    "int8",
+    "bool",
   ],
   read: (row) => ({
     lane: row.int4(0),

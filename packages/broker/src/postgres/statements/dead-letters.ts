@@ -13,18 +13,24 @@ export interface DeadLetterRow {
   readonly fragment: string;
   readonly createdAtUs: number;
   readonly failedAtUs: number;
+  /** How many letters the page would have without its limit of bytes. */
+  readonly matched: number;
 }
 
-/** The newest failure first. */
+/** The newest failure first; as many as have so many bytes together, or one. */
 export const listDeadLetters: Statement<DeadLetterRow> = {
   name: "queen_list_dead_letters",
-  text: `select d.id, d.partition_id, d.message_offset, q.name, d.partition_name, d.consumer_group,
-                d.error_message, d.retry_count, d.fragment, d.created_at, d.failed_at
-           from queen.dead_letters_matching($1, $2, $3, $4::timestamptz, $5::timestamptz,
-                  timestamptz '2000-01-01Z' + $6 * interval '1 microsecond', $7, $8, $9) m
-           join queen.dead_letters d on d.id = m.letter_id join queen.queues q on q.id = d.queue_id
-          order by d.failed_at desc, d.id desc`,
-  parameters: ["text", "text", "text", "text", "text", "int8", "int8", "int8", "int8"],
+  text: `select id, partition_id, message_offset, name, partition_name, consumer_group, error_message, retry_count,
+                fragment, created_at, failed_at, matched
+           from (select d.*, q.name, count(*) over () as matched, row_number() over place as place,
+                        sum(octet_length(d.fragment)) over place as bytes
+                   from queen.dead_letters_matching($1, $2, $3, $4::timestamptz, $5::timestamptz,
+                          timestamptz '2000-01-01Z' + $6 * interval '1 microsecond', $7, $8, $9) m
+                   join queen.dead_letters d on d.id = m.letter_id join queen.queues q on q.id = d.queue_id
+                 window place as (order by d.failed_at desc, d.id desc)) letter
+          where place = 1 or bytes <= $10
+          order by place`,
+  parameters: ["text", "text", "text", "text", "text", "int8", "int8", "int8", "int8", "int8"],
   read: (row) => ({
     id: row.int8(0),
     partitionId: row.int8(1),
@@ -37,6 +43,7 @@ export const listDeadLetters: Statement<DeadLetterRow> = {
     fragment: row.latin1(8),
     createdAtUs: row.int8(9),
     failedAtUs: row.int8(10),
+    matched: row.int8(11),
   }),
 };
 

@@ -1,0 +1,63 @@
+/**
+ * Answers that are on their way to clients who may not read them. One that makes no progress is cut, and where all
+ * of a worker are too many bytes together, the oldest are. A pop that is cut gives its messages back.
+ */
+import type { ServerResponse } from "node:http";
+
+export interface UnreadAnswersOptions {
+  readonly bytesMax: number;
+  readonly now: () => number;
+}
+
+interface Unread {
+  readonly bytes: number;
+  readonly sinceMs: number;
+}
+
+// The operating system takes what is smaller.
+const BYTES_MIN = 16 * 1024;
+const STALLED_MS = 30_000;
+// Clients that read have done so by then; before, they are cut only where there is twice too much.
+const READ_WITHIN_MS = 500;
+
+export class UnreadAnswers {
+  readonly #options: UnreadAnswersOptions;
+  /** The oldest first. */
+  readonly #unread = new Map<ServerResponse, Unread>();
+  #bytes = 0;
+
+  constructor(options: UnreadAnswersOptions) {
+    this.#options = options;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The answer was handed over for writing. */
+  add(response: ServerResponse, bytes: number): void {
+    if (bytes < BYTES_MIN || response.writableFinished) return;
+    response.setTimeout(STALLED_MS); // without progress; nobody listens, so the connection is cut
+    this.#unread.set(response, { bytes, sinceMs: this.#options.now() });
+    this.#bytes += bytes;
+    this.#cut(response);
+  }
+
+  /** It was read, or its connection is closed. */
+  remove(response: ServerResponse): void {
+    const unread = this.#unread.get(response);
+    if (!unread) return;
+    this.#unread.delete(response);
+    this.#bytes -= unread.bytes;
+  }
+
+  #cut(newest: ServerResponse): void {
+    const { bytesMax, now } = this.#options;
+    for (const [response, { sinceMs }] of this.#unread) {
+      if (this.#bytes <= bytesMax || response === newest) return;
+      if (this.#bytes <= 2 * bytesMax && now() - sinceMs < READ_WITHIN_MS) return;
+      this.remove(response);
+      response.destroy();
+    }
+  }
+}

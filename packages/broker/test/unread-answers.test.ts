@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
+import { test } from "node:test";
+import { UnreadAnswers } from "../src/http/unread-answers.ts";
+
+const KB = 1024;
+
+function answers(bytesMax: number) {
+  const clock = { ms: 0 };
+  const unread = new UnreadAnswers({ bytesMax, now: () => clock.ms });
+  const cut: string[] = [];
+  const add = (name: string, bytes: number): ServerResponse => {
+    const response = {
+      writableFinished: false,
+      setTimeout: () => response,
+      destroy: () => cut.push(name),
+    } as unknown as ServerResponse;
+    unread.add(response, bytes);
+    return response;
+  };
+  return { unread, clock, cut, add };
+}
+
+test("what is read counts no longer, and small answers never do", () => {
+  const { unread, add } = answers(100 * KB);
+  const one = add("one", 60 * KB);
+  add("small", 8 * KB);
+  assert.equal(unread.bytes, 60 * KB);
+  unread.remove(one);
+  unread.remove(one);
+  assert.equal(unread.bytes, 0);
+});
+
+test("where there is too much, the oldest that had time to be read are cut", () => {
+  const { unread, clock, cut, add } = answers(100 * KB);
+  add("old", 60 * KB);
+  clock.ms = 600;
+  add("new", 40 * KB);
+  assert.deepEqual(cut, []);
+  add("newer", 30 * KB);
+  assert.deepEqual(cut, ["old"]);
+  assert.equal(unread.bytes, 70 * KB);
+});
+
+test("who had no time yet is cut only where there is twice too much, and the newest never", () => {
+  const { cut, add } = answers(100 * KB);
+  add("one", 90 * KB);
+  add("two", 90 * KB);
+  assert.deepEqual(cut, []);
+  add("three", 90 * KB);
+  assert.deepEqual(cut, ["one"]);
+  add("huge", 500 * KB);
+  assert.deepEqual(cut, ["one", "two", "three"]);
+});
