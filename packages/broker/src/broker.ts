@@ -5,6 +5,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ApiKeyVerifier } from "./access/api-key-verifier.ts";
 import { AuditLog } from "./access/audit-log.ts";
 import { Guard } from "./access/guard.ts";
@@ -675,11 +676,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   });
 
   let isDatabaseReady = false;
+  let isStopping = false;
   const admin = new Admin({
     queues,
     canEncrypt: !keyring.isEmpty,
     clearing,
     isReady: () => isDatabaseReady && !spool.isAway,
+    isStopping: () => isStopping,
     sharedState: () => sharedState.shown(),
     metrics: brokerMetrics,
     workerIndex,
@@ -760,6 +763,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     },
     answer: (question) => brokerMetrics.answer(question),
     stop: async () => {
+      isStopping = true;
+      if (config.shutdownDelayMs > 0) {
+        server.turnAway();
+        await sleep(config.shutdownDelayMs);
+      }
       const stoppingAtMs = now();
       hints.stop();
       const swept = sweeper.stop();

@@ -70,6 +70,7 @@ export class Popper {
   readonly #live = new Set<Pop>();
   readonly #cursors: CursorOpener;
   #idle: (() => void) | undefined;
+  #isStopping = false;
   /** Groups to be served when all the lanes that were found together are ready; undefined: at once. */
   #served: Set<Group> | undefined;
 
@@ -121,7 +122,8 @@ export class Popper {
     return this.#live.size > 0;
   }
 
-  pop(request: PopRequest, done: (outcome: PopOutcome | Error) => void): PopHandle {
+  pop(asked: PopRequest, done: (outcome: PopOutcome | Error) => void): PopHandle {
+    const request = this.#isStopping ? { ...asked, waitMs: 0 } : asked;
     const group = this.#group(request.queue, request.group);
     group.usedAtMs = this.#options.now();
     const pop = new Pop(request, group, this.times, (outcome) => {
@@ -240,8 +242,9 @@ export class Popper {
     await this.#scan(active, page);
   }
 
-  /** Answers every pop that waits. Resolves when calls in flight are back: their leases may be to give back. */
+  /** Answers every pop that waits, and lets none wait any more. Resolves when calls in flight are back: their leases may be to give back. */
   stop(): Promise<void> {
+    this.#isStopping = true;
     for (const pop of [...this.#live]) this.#deadline(pop);
     this.#due.stop();
     return new Promise((resolve) => {
