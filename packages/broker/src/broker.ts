@@ -381,6 +381,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     directory,
     takes,
     use,
+    queuesOf: (namespace, task) => queues.of(namespace, task),
     look: () => hints.look(),
     foundNothing: (group) => watermarks.foundNothing(group),
     giveBack,
@@ -540,6 +541,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       for (const each of taken) leases.add(deliveredOf(each, token));
     },
     giveBack,
+    unfinish: async (taken) => {
+      await Promise.all(taken.map(unfinish));
+    },
     undeliverable: async (taken, token, reason) => {
       log.warn({ message: reason }, "pop.undeliverable");
       await (token === undefined ? Promise.all(taken.map(unfinish)) : giveBack(taken, token));
