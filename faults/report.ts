@@ -98,7 +98,8 @@ export function recorder(): (result: Result) => void {
   };
 }
 
-function revision(): { commit: string | null; isDirty: boolean | null } {
+/** The state of the code that ran. */
+export function revision(): { commit: string | null; isDirty: boolean | null } {
   const git = (...args: string[]): string =>
     execFileSync("git", args, {
       cwd: fileURLToPath(new URL("..", import.meta.url)),

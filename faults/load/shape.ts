@@ -52,7 +52,7 @@ export const LOAD: LoadShape = {
 };
 
 /** Whether consumers of the first group fail this message every time. */
-export function isPoison(value: string, shape: LoadShape): boolean {
+export function isPoison(value: string, shape: Pick<LoadShape, "poisonShare">): boolean {
   let hash = 0;
   for (const letter of value) hash = (Math.imul(hash, 31) + letter.charCodeAt(0)) >>> 0;
   return (Math.imul(hash, 0x9e3779b1) >>> 0) / 2 ** 32 < shape.poisonShare;

@@ -1,5 +1,7 @@
 /** Who holds a lane when: from an answered pop to what may have ended it. */
 import {
+  type Acked,
+  type AckSent,
   arrivedInTime,
   type Delivery,
   entryOf,
@@ -7,6 +9,7 @@ import {
   keyOf,
   laneOf,
   leasedUntilMs,
+  type Popped,
 } from "./history.ts";
 import type { Report } from "./rules.ts";
 
@@ -17,61 +20,113 @@ interface Held {
   readonly untilMs: number;
 }
 
+interface Entry {
+  /** The leases under which it was delivered, in their order, and those under which an ack was sent. */
+  readonly deliveredUnder: string[];
+  readonly ackedUnder: Set<string>;
+  /** The leases whose acks were sent when another had the message. */
+  readonly tooLate: Set<string>;
+  lastMs: number;
+}
+
 export function checkLeases(
   history: readonly HistoryEvent[],
   queue: string,
   group: string,
   report: Report,
 ): void {
-  const holders = new Map<string, Held>();
-  const deliveredUnder = new Map<string, string[]>(); // by entry: its leases, in their order
-  const ackedUnder = new Map<string, Set<string>>(); // by entry: the leases under which an ack was sent
-  const tooLate = new Set<string>(); // lease and entry of acks that were sent when another had the message
-  const own = (messages: readonly Delivery[]): Delivery[] =>
-    messages.filter((message) => message.queue === queue);
+  const watch = new LeaseWatch(queue, group, report);
+  for (const event of history) if ("group" in event && event.group === group) watch.observe(event);
+}
 
-  for (const event of history) {
-    if (!("group" in event) || event.group !== group || event.type === "abandoned") continue;
-    if (event.type === "popped") {
-      if (!arrivedInTime(event)) continue;
-      const lanes = new Map<string, Set<number>>();
-      for (const message of own(event.messages)) {
-        const lane = laneOf(message);
-        lanes.set(lane, (lanes.get(lane) ?? new Set()).add(message.offset));
-        const leases = deliveredUnder.get(entryOf(message));
-        if (leases) leases.push(event.lease);
-        else deliveredUnder.set(entryOf(message), [event.lease]);
-      }
-      for (const [lane, offsets] of lanes) {
-        const holder = holders.get(lane);
-        if (holder && holder.lease !== event.lease && holder.untilMs > event.atMs)
-          report("overlap", `${group} got ${lane} by ${event.lease} while ${holder.lease} held it`);
-        holders.set(lane, { lease: event.lease, offsets, untilMs: leasedUntilMs(event) });
-      }
+/** Looks at the events of one group, one by one. */
+export class LeaseWatch {
+  readonly #queue: string;
+  readonly #group: string;
+  readonly #report: Report;
+  readonly #holders = new Map<string, Held>();
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(queue: string, group: string, report: Report) {
+    this.#queue = queue;
+    this.#group = group;
+    this.#report = report;
+  }
+
+  observe(event: HistoryEvent): void {
+    if (event.type === "popped") this.#deliver(event);
+    else if (event.type === "ack-sent") this.#send(event);
+    else if (event.type === "acked") this.#finish(event);
+  }
+
+  /** What nobody has asked about since then is asked about no more. */
+  forgetBefore(atMs: number): void {
+    for (const [entry, { lastMs }] of this.#entries) if (lastMs < atMs) this.#entries.delete(entry);
+  }
+
+  /** Entries that are remembered. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  #own(messages: readonly Delivery[]): Delivery[] {
+    return messages.filter((message) => message.queue === this.#queue);
+  }
+
+  #entry(message: Delivery, atMs: number): Entry {
+    const name = entryOf(message);
+    let entry = this.#entries.get(name);
+    if (!entry) {
+      entry = { deliveredUnder: [], ackedUnder: new Set(), tooLate: new Set(), lastMs: atMs };
+      this.#entries.set(name, entry);
     }
-    if (event.type === "ack-sent") {
-      for (const message of own(event.messages)) {
-        const entry = entryOf(message);
-        ackedUnder.set(entry, (ackedUnder.get(entry) ?? new Set()).add(event.lease));
-        // Delivered again, so it was not finished then.
-        const leases = deliveredUnder.get(entry) ?? [];
-        if (leases.includes(event.lease) && leases.at(-1) !== event.lease)
-          tooLate.add(`${event.lease} ${entry}`);
-        const holder = holders.get(laneOf(message));
-        if (holder?.lease !== event.lease) continue;
-        // It may have been carried out at once, and then the lease may be over.
-        holder.offsets.delete(message.offset);
-        const ends = event.status === "failed" || event.status === "retry" || holder.offsets.size === 0;
-        if (ends) holders.delete(laneOf(message));
-      }
+    entry.lastMs = atMs;
+    return entry;
+  }
+
+  #deliver(event: Popped): void {
+    if (!arrivedInTime(event)) return;
+    const lanes = new Map<string, Set<number>>();
+    for (const message of this.#own(event.messages)) {
+      const lane = laneOf(message);
+      const offsets = lanes.get(lane);
+      if (offsets) offsets.add(message.offset);
+      else lanes.set(lane, new Set([message.offset]));
+      this.#entry(message, event.atMs).deliveredUnder.push(event.lease);
     }
-    if (event.type === "acked") {
-      for (const message of own(event.messages)) {
-        // Nobody else has finished it since, so this ack did.
-        const entry = entryOf(message);
-        if (tooLate.has(`${event.lease} ${entry}`) && ackedUnder.get(entry)?.size === 1)
-          report("fencing", `${event.lease} acked ${keyOf(message)} for ${group} after it was replaced`);
-      }
+    for (const [lane, offsets] of lanes) {
+      const holder = this.#holders.get(lane);
+      if (holder && holder.lease !== event.lease && holder.untilMs > event.atMs)
+        this.#report("overlap", `${this.#group} got ${lane} by ${event.lease} while ${holder.lease} held it`);
+      this.#holders.set(lane, { lease: event.lease, offsets, untilMs: leasedUntilMs(event) });
+    }
+  }
+
+  #send(event: AckSent): void {
+    for (const message of this.#own(event.messages)) {
+      const entry = this.#entry(message, event.atMs);
+      entry.ackedUnder.add(event.lease);
+      // Delivered again, so it was not finished then.
+      const leases = entry.deliveredUnder;
+      if (leases.includes(event.lease) && leases.at(-1) !== event.lease) entry.tooLate.add(event.lease);
+      const holder = this.#holders.get(laneOf(message));
+      if (holder?.lease !== event.lease) continue;
+      // It may have been carried out at once, and then the lease may be over.
+      holder.offsets.delete(message.offset);
+      const ends = event.status === "failed" || event.status === "retry" || holder.offsets.size === 0;
+      if (ends) this.#holders.delete(laneOf(message));
+    }
+  }
+
+  #finish(event: Acked): void {
+    for (const message of this.#own(event.messages)) {
+      // Nobody else has finished it since, so this ack did.
+      const { tooLate, ackedUnder } = this.#entry(message, event.atMs);
+      if (tooLate.has(event.lease) && ackedUnder.size === 1)
+        this.#report(
+          "fencing",
+          `${event.lease} acked ${keyOf(message)} for ${this.#group} after it was replaced`,
+        );
     }
   }
 }

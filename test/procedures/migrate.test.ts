@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { type TestContext, test } from "node:test";
-import { migrate, migrations, procedures, SchemaChangedError, type SqlFile } from "@queen/schema";
+import { migrate, migrations, procedures, release, SchemaChangedError, type SqlFile } from "@queen/schema";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { describeSchema } from "../support/schema-description.ts";
 
@@ -21,7 +21,7 @@ const replace = (files: readonly SqlFile[], name: string, text: (old: string) =>
 test("of three that migrate an empty database at once, one works and two find nothing to do", async (t) => {
   const database = await emptyDatabase(t);
   const clients = await Promise.all([database.client(), database.client(), database.client()]);
-  const applied = await Promise.all(clients.map((client) => migrate(client)));
+  const applied = await Promise.all(clients.map(async (client) => (await migrate(client)).files));
   assert.deepEqual(
     applied.sort((a, b) => a.length - b.length),
     [[], [], ALL],
@@ -31,10 +31,10 @@ test("of three that migrate an empty database at once, one works and two find no
 test("a second migration changes nothing", async (t) => {
   const database = await emptyDatabase(t);
   const client = await database.client();
-  assert.deepEqual(await migrate(client), ALL);
+  assert.deepEqual((await migrate(client)).files, ALL);
   const stamps = "select name, applied_at::text, xmin::text from queen.applied order by name";
   const before = await database.query(stamps);
-  assert.deepEqual(await migrate(client), []);
+  assert.deepEqual((await migrate(client)).files, []);
   assert.deepEqual(await database.query(stamps), before);
 });
 
@@ -44,6 +44,7 @@ test("a migration that was changed after it was applied is refused, and nothing 
   await migrate(client);
   const before = await database.query("select name, sha256 from queen.applied order by name");
   const changed = {
+    ...release(),
     migrations: replace(migrations(), "migrations/0001_tables.sql", (old) => `${old}\n-- one more line`),
     procedures: replace(procedures(), "procedures/trim_hints.sql", (old) => `${old}\n-- one more line`),
   };
@@ -53,14 +54,14 @@ test("a migration that was changed after it was applied is refused, and nothing 
     return true;
   });
   assert.deepEqual(await database.query("select name, sha256 from queen.applied order by name"), before);
-  assert.deepEqual(await migrate(client), [], "the connection is usable and the lock is free");
+  assert.deepEqual((await migrate(client)).files, [], "the connection is usable and the lock is free");
 });
 
 test("a migration that fails leaves nothing behind and is named", async (t) => {
   const database = await emptyDatabase(t);
   const client = await database.client();
   const broken = { name: "migrations/0002_broken.sql", text: "create table queen.half (); select 1 / 0" };
-  const files = { migrations: [...migrations(), broken], procedures: procedures() };
+  const files = { ...release(), migrations: [...migrations(), broken] };
   await assert.rejects(migrate(client, files), /0002_broken\.sql: division by zero/);
   const [schema] = await database.query("select count(*) from pg_namespace where nspname = 'queen'");
   assert.equal(schema!.count, 0);
@@ -73,10 +74,14 @@ test("a changed procedure is replaced, and only that one", async (t) => {
   const changed = replace(procedures(), "procedures/trim_hints.sql", (old) =>
     old.replace("select count(*)::int4 from old", "select count(*)::int4 + 42 from old"),
   );
-  const files = { migrations: migrations(), procedures: changed };
-  assert.deepEqual(await migrate(client, files), ["procedures/trim_hints.sql"]);
+  const files = { ...release(), procedures: changed };
+  assert.deepEqual((await migrate(client, files)).files, ["procedures/trim_hints.sql"]);
   assert.deepEqual(await database.query("select queen.trim_hints() as trimmed"), [{ trimmed: 42 }]);
-  assert.deepEqual(await migrate(client), ["procedures/trim_hints.sql"], "an older broker puts its own back");
+  assert.deepEqual(
+    (await migrate(client)).files,
+    ["procedures/trim_hints.sql"],
+    "of the same version, whoever comes last puts its own in place",
+  );
 });
 
 test("the schema is as packages/schema/snapshot.txt says", async (t) => {

@@ -5,6 +5,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ApiKeyVerifier } from "./access/api-key-verifier.ts";
 import { AuditLog } from "./access/audit-log.ts";
 import { Guard } from "./access/guard.ts";
@@ -390,6 +391,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     directory,
     takes,
     use,
+    queuesOf: (namespace, task) => queues.of(namespace, task),
     look: () => hints.look(),
     foundNothing: (group) => watermarks.foundNothing(group),
     giveBack,
@@ -553,6 +555,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       for (const each of taken) leases.add(deliveredOf(each, token));
     },
     giveBack,
+    unfinish: async (taken) => {
+      await Promise.all(taken.map(unfinish));
+    },
     undeliverable: async (taken, token, reason) => {
       log.warn({ message: reason }, "pop.undeliverable");
       await (token === undefined ? Promise.all(taken.map(unfinish)) : giveBack(taken, token));
@@ -689,11 +694,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   });
 
   let isDatabaseReady = false;
+  let isStopping = false;
   const admin = new Admin({
     queues,
     canEncrypt: !keyring.isEmpty,
     clearing,
     isReady: () => isDatabaseReady && !spool.isAway,
+    isStopping: () => isStopping,
     sharedState: () => sharedState.shown(),
     metrics: brokerMetrics,
     workerIndex,
@@ -775,6 +782,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     },
     answer: (question) => brokerMetrics.answer(question),
     stop: async () => {
+      isStopping = true;
+      if (config.shutdownDelayMs > 0) {
+        server.turnAway();
+        await sleep(config.shutdownDelayMs);
+      }
       const stoppingAtMs = now();
       hints.stop();
       const swept = sweeper.stop();

@@ -208,6 +208,10 @@ const VARIABLES = [
   { name: "QUEEN_SHUTDOWN_TIMEOUT_MS", field: "shutdownTimeoutMs", group: "Process", kind: "integer",
     default: 10_000, min: 0, max: 600_000,
     meaning: "How long a stopping broker waits for requests in flight, in milliseconds." },
+  { name: "QUEEN_SHUTDOWN_DELAY_MS", field: "shutdownDelayMs", group: "Process", kind: "integer",
+    default: 0, min: 0, max: 600_000,
+    meaning: "How long a stopping broker serves on before it closes its port, in milliseconds; meanwhile /readyz and "
+      + "/health answer 503, so that load balancers turn to others." },
   { name: "LOG_LEVEL", field: "logLevel", group: "Process", kind: "one-of",
     choices: ["trace", "debug", "info", "warn", "error"], default: "info",
     meaning: "Least severe log line that is written." },

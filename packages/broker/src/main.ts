@@ -123,7 +123,7 @@ async function serve(
   const supervisor = new Supervisor<WorkerOrders>({
     script: fileURLToPath(import.meta.url),
     workerCount: config.workerCount,
-    stopMsMax: config.shutdownTimeoutMs + STOP_EXTRA_MS,
+    stopMsMax: config.shutdownDelayMs + config.shutdownTimeoutMs + STOP_EXTRA_MS,
     listener: listenerOf(keeper),
     log,
   });

@@ -76,6 +76,7 @@ export class WorkerFigures {
       cpuUserUs: cpu.user,
       cpuSystemUs: cpu.system,
       rssBytes: process.memoryUsage.rss(),
+      heapBytes: process.memoryUsage().heapUsed,
       virtualBytes: virtualBytes(),
       popsParked: popper.parkedCount,
       loopLagMsAverage: gauges.lagMsAverage,

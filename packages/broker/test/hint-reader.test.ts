@@ -28,7 +28,13 @@ function reader(stateChanged: () => Promise<void>, refresh: () => Promise<void> 
       now: () => 0,
       log: () => undefined,
     },
-    () => ({ queueIds: [], forgetAll: () => undefined, hintAll: () => undefined }) as unknown as Popper,
+    () =>
+      ({
+        queueIds: [],
+        forgetAll: () => undefined,
+        hintAll: () => undefined,
+        queuesChanged: () => undefined,
+      }) as unknown as Popper,
   );
   return {
     hints,

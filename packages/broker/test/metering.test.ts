@@ -235,6 +235,7 @@ const worker = (id: number, queues: WorkerSnapshot["queues"] = []): WorkerSnapsh
   cpuUserUs: 1,
   cpuSystemUs: 1,
   rssBytes: 1,
+  heapBytes: 1,
   virtualBytes: 1,
   popsParked: 0,
   loopLagMsAverage: 0,

@@ -1,53 +1,20 @@
+/**
+ * The migrator brings the schema `queen` to the state of a release. Brokers of several releases may run on one
+ * database: the newest that was started decides about the schema, and older ones leave it as it is.
+ */
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { compareVersions, type Release, release, type SqlFile } from "./release.ts";
 
 /** What the migrator needs of a database connection; `pg`'s client fits. */
 export interface SqlSession {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
-export interface SqlFile {
-  readonly name: string;
-  readonly text: string;
-}
-
-const SQL = new URL("../../sql/", import.meta.url);
-
-function readFolder(folder: string): SqlFile[] {
-  return readdirSync(new URL(`${folder}/`, SQL))
-    .filter((name) => name.endsWith(".sql"))
-    .sort()
-    .map((name) => ({
-      name: `${folder}/${name}`,
-      text: readFileSync(new URL(`${folder}/${name}`, SQL), "utf8"),
-    }));
-}
-
-/** Tables and their changes: applied once, in order, never edited. */
-export const migrations = (): SqlFile[] => readFolder("migrations");
-
-/**
- * One function, trigger or view per file, replaced when its text changes. A function that another one names
- * in a body that is checked at once (`begin atomic`, `return`, a view) comes before it.
- */
-export function procedures(): SqlFile[] {
-  const first = [
-    "message_id",
-    "int4_at",
-    "fragment_at",
-    "offset_at",
-    "count_failure",
-    "pick_messages",
-    "sql_pauses",
-    "two_digits",
-    "utc_seconds",
-    "bury_range",
-  ];
-  const place = (file: SqlFile): number => {
-    const index = first.indexOf(file.name.slice("procedures/".length, -".sql".length));
-    return index < 0 ? first.length : index;
-  };
-  return readFolder("procedures").sort((a, b) => place(a) - place(b));
+export interface Migrated {
+  /** The names of the files that were applied. */
+  readonly files: readonly string[];
+  /** Of the schema as it is now: the release's own, or a newer one. */
+  readonly version: string;
 }
 
 export class SchemaChangedError extends Error {
@@ -55,55 +22,96 @@ export class SchemaChangedError extends Error {
 }
 
 const LOWEST_SERVER_VERSION = 150_000;
+// A change of a table waits for transactions that use it, and everybody else waits behind it. So it gives up soon
+// and is tried again.
+const LOCK_TIMEOUT = "3s";
 
 /**
- * Brings the schema `queen` up to date, in one transaction under one lock: of several brokers that start at
- * once, one works, the others wait and then find nothing to do. Returns the names of the files it applied.
+ * In one transaction under one lock: of several brokers that start at once, one works, the others wait and then
+ * find nothing to do.
  */
-export async function migrate(
-  session: SqlSession,
-  files: { migrations: readonly SqlFile[]; procedures: readonly SqlFile[] } = {
-    migrations: migrations(),
-    procedures: procedures(),
-  },
-): Promise<string[]> {
-  const { rows: version } = await session.query(
-    "select current_setting('server_version_num')::int as number",
-  );
-  if (Number(version[0]?.number) < LOWEST_SERVER_VERSION) {
+export async function migrate(session: SqlSession, wanted: Release = release()): Promise<Migrated> {
+  const { rows: server } = await session.query("select current_setting('server_version_num')::int as number");
+  if (Number(server[0]?.number) < LOWEST_SERVER_VERSION) {
     throw new SchemaChangedError(
       "Queen needs PostgreSQL 15 or later; this server is older. Upgrade it first.",
     );
   }
-  const changed: string[] = [];
   await session.query("begin");
   try {
     await session.query("select pg_advisory_xact_lock(hashtextextended('queen.migrate', 0))");
-    // Asked first: where the schema is up to date, a role without the right to create can run a broker.
-    const { rows: ledger } = await session.query("select to_regclass('queen.applied') is not null as exists");
-    if (ledger[0]?.exists !== true) {
-      await session.query(`create schema if not exists queen;
-        create table queen.applied
-          (name text primary key, sha256 text not null, applied_at timestamptz not null default clock_timestamp())`);
+    const found = await readVersion(session);
+    const isNewer = found !== undefined && compareVersions(found.version, wanted.version) > 0;
+    if (isNewer) {
+      await session.query("rollback");
+      checkUsable(found, wanted);
+      return { files: [], version: found.version };
     }
-    const { rows } = await session.query("select name, sha256 from queen.applied");
-    const applied = new Map(rows.map((row) => [row.name, row.sha256]));
-    for (const file of files.migrations) {
-      if (!applied.has(file.name)) changed.push(await apply(session, file));
-      else if (applied.get(file.name) !== sha256(file)) {
-        throw new SchemaChangedError(
-          `${file.name} was changed after it was applied to this database. Migrations are append-only: ` +
-            "restore the file and put the change into a new one.",
-        );
-      }
-    }
-    for (const file of files.procedures) {
-      if (applied.get(file.name) !== sha256(file)) changed.push(await apply(session, file));
-    }
+    await session.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
+    const files = await applyAll(session, wanted);
+    if (found?.version !== wanted.version || found.oldestBroker !== wanted.oldestBroker)
+      await writeVersion(session, wanted);
     await session.query("commit");
+    return { files, version: wanted.version };
   } catch (error) {
     await session.query("rollback");
     throw error;
+  }
+}
+
+type Version = Pick<Release, "version" | "oldestBroker">;
+
+/** Undefined where there is no schema yet, or one from before versions were noted. */
+async function readVersion(session: SqlSession): Promise<Version | undefined> {
+  const { rows: table } = await session.query(
+    "select to_regclass('queen.schema_version') is not null as exists",
+  );
+  if (table[0]?.exists !== true) return undefined;
+  const { rows } = await session.query(
+    'select version, oldest_broker as "oldestBroker" from queen.schema_version',
+  );
+  return rows[0] as Version | undefined;
+}
+
+async function writeVersion(session: SqlSession, { version, oldestBroker }: Version): Promise<void> {
+  await session.query(
+    `insert into queen.schema_version (version, oldest_broker) values ($1, $2)
+     on conflict (is_only) do update
+        set version = excluded.version, oldest_broker = excluded.oldest_broker, migrated_at = clock_timestamp()`,
+    [version, oldestBroker],
+  );
+}
+
+function checkUsable(schema: Version, { version }: Version): void {
+  if (compareVersions(version, schema.oldestBroker) >= 0) return;
+  throw new SchemaChangedError(
+    `This database has the schema of Queen ${schema.version}, for brokers from ${schema.oldestBroker} on; this one ` +
+      `is ${version}. Start a broker of version ${schema.oldestBroker} or later.`,
+  );
+}
+
+async function applyAll(session: SqlSession, wanted: Release): Promise<string[]> {
+  const changed: string[] = [];
+  // Asked first: where the schema is up to date, a role without the right to create can run a broker.
+  const { rows: ledger } = await session.query("select to_regclass('queen.applied') is not null as exists");
+  if (ledger[0]?.exists !== true) {
+    await session.query(`create schema if not exists queen;
+      create table queen.applied
+        (name text primary key, sha256 text not null, applied_at timestamptz not null default clock_timestamp())`);
+  }
+  const { rows } = await session.query("select name, sha256 from queen.applied");
+  const applied = new Map(rows.map((row) => [row.name, row.sha256]));
+  for (const file of wanted.migrations) {
+    if (!applied.has(file.name)) changed.push(await apply(session, file));
+    else if (applied.get(file.name) !== sha256(file)) {
+      throw new SchemaChangedError(
+        `${file.name} was changed after it was applied to this database. Migrations are append-only: ` +
+          "restore the file and put the change into a new one.",
+      );
+    }
+  }
+  for (const file of wanted.procedures) {
+    if (applied.get(file.name) !== sha256(file)) changed.push(await apply(session, file));
   }
   return changed;
 }

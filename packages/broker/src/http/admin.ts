@@ -15,6 +15,7 @@ export interface AdminOptions {
   readonly canEncrypt: boolean;
   readonly clearing: Clearing;
   readonly isReady: () => boolean;
+  readonly isStopping: () => boolean;
   readonly metrics: BrokerMetrics;
   /** What this worker knows of the others, from memory. */
   readonly sharedState: () => Record<string, unknown>;
@@ -80,16 +81,18 @@ export class Admin {
   }
 
   async health(): Promise<Answer> {
-    const { isReady, queues, sharedState, workerIndex, version } = this.#options;
+    const { isReady, isStopping, queues, sharedState, workerIndex, version } = this.#options;
     const isConnected = isReady() && (await queues.ping());
-    return json(isConnected ? 200 : 503, {
-      status: isConnected ? "healthy" : "unhealthy",
+    const isHealthy = isConnected && !isStopping();
+    const state = isStopping() ? "stopping" : isConnected ? "active" : "waiting for the database";
+    return json(isHealthy ? 200 : 503, {
+      status: isHealthy ? "healthy" : "unhealthy",
       database: isConnected ? "connected" : "disconnected",
       server: "Queen",
       worker_id: workerIndex,
       version,
       shared_state: sharedState(),
-      queen: { worker_id: workerIndex, status: isConnected ? "active" : "waiting for the database" },
+      queen: { worker_id: workerIndex, status: state },
     });
   }
 
@@ -99,7 +102,8 @@ export class Admin {
 
   async ready(): Promise<Answer> {
     const { status } = await this.health();
-    return json(status, { status: status === 200 ? "ready" : "not ready: the database cannot be used yet" });
+    const why = this.#options.isStopping() ? "the broker is stopping" : "the database cannot be used yet";
+    return json(status, { status: status === 200 ? "ready" : `not ready: ${why}` });
   }
 
   async metrics(): Promise<Answer> {

@@ -21,6 +21,7 @@ import type { AckResult, Settler } from "../settling/settler.ts";
 import type { Spool } from "../spooling/spool.ts";
 import type { OperationSpan } from "../tracing.ts";
 import { TransactionRefused, type TransactionResult, type Transactor } from "../transacting/transactor.ts";
+import { type Entrants, racePops } from "./pop-race.ts";
 import type { RequestMeter } from "./request-meter.ts";
 import type { Answer, Request } from "./route.ts";
 import type { QueueOfPartition } from "./scope.ts";
@@ -39,6 +40,7 @@ export interface DataPlaneOptions {
   /** A pop's messages are on their way to a client, under a lease. */
   readonly delivered: (taken: readonly Taken[], token: number) => void;
   readonly giveBack: (taken: readonly Taken[], token: number) => void;
+  readonly unfinish: (taken: readonly Taken[]) => Promise<void>;
   /** What a pop took cannot be delivered, for this reason: nothing of it may count as delivered; never rejects. */
   readonly undeliverable: (
     taken: readonly Taken[],
@@ -48,7 +50,7 @@ export interface DataPlaneOptions {
   /** Some of what was leased holds no message any more; never rejects. */
   readonly finishGone: (taken: readonly Taken[], token: number) => Promise<void>;
   /** The queues of a namespace and a task, the most urgent first. */
-  readonly queuesOf: (namespace: string, task: string) => Promise<string[]>;
+  readonly queuesOf: (namespace: string, task: string) => Promise<readonly string[]>;
   readonly queueOfPartition: QueueOfPartition;
   /** The time that a text means, as PostgreSQL writes it; undefined: it means none. */
   readonly readTimestamp: (text: string) => Promise<string | undefined>;
@@ -161,10 +163,18 @@ export class DataPlane {
         "Say what to pop: queue (and partition), or namespace or task.",
       );
     }
-    const queues = (await this.#options.queuesOf(namespace, task)).filter((name) =>
-      request.identity.mayUse(name),
-    );
-    return this.#pop(request, query, queues.slice(0, QUEUES_PER_POP_MAX), undefined, span);
+    const choose = (names: readonly string[]): readonly string[] =>
+      names.filter((name) => request.identity.mayUse(name)).slice(0, QUEUES_PER_POP_MAX);
+    const { popper, queuesOf } = this.#options;
+    if (!query.wait)
+      return this.#pop(request, query, choose(await queuesOf(namespace, task)), undefined, span);
+    const watch = popper.watchQueues(namespace, task);
+    try {
+      const queues = choose(await queuesOf(namespace, task));
+      return await this.#pop(request, query, queues, undefined, span, { watch, choose });
+    } finally {
+      watch.close();
+    }
   }
 
   async #pop(
@@ -173,15 +183,17 @@ export class DataPlane {
     queues: readonly string[],
     partition: string | undefined,
     span: OperationSpan | undefined,
+    joining?: Entrants["joining"],
   ): Promise<Answer> {
-    const { now, statistics } = this.#options;
+    const { now, statistics, readTimestamp } = this.#options;
     const startedAtMs = now();
     this.#options.active();
     const { consumerGroup: group = QUEUE_MODE_GROUP, autoAck } = query;
     const timeoutMs = query.wait ? query.timeout : 0;
     const subscription = await this.#subscription(group, query);
+    const since = joining && subscription.mode === "new" ? await readTimestamp("now") : undefined;
     if (!this.#options.isInformed()) await this.#options.inform();
-    const wanted = (queue: string, waitMs: number): PopRequest => ({
+    const pop = (queue: string, waitMs: number, hasJoined: boolean): PopRequest => ({
       queue,
       partition,
       group,
@@ -189,12 +201,14 @@ export class DataPlane {
       partitions: query.partitions,
       autoAck,
       waitMs,
-      subscription,
+      subscription: hasJoined ? sinceThen(subscription, since) : subscription,
       span,
     });
+    const entrants = { queues, joining, pop };
     const leftMs = (): number => (timeoutMs > 0 ? Math.max(1, timeoutMs - (now() - startedAtMs)) : 0);
     for (let round = 1; ; round++) {
-      const outcome = await this.#popFirst(request, queues, wanted, leftMs);
+      const reason = this.#options.modes().pop ? "paused" : "no_available_partition";
+      const outcome = await racePops(this.#options, request, entrants, leftMs, reason);
       const answer = this.#popAnswer(request, outcome, autoAck, span);
       if (outcome.status === "messages" && answer.gone > 0 && !autoAck) {
         const finished = this.#options.finishGone(answer.taken, outcome.token);
@@ -216,60 +230,6 @@ export class DataPlane {
       }
       // Everything it got had been deleted: it goes on behind that.
     }
-  }
-
-  /** The most urgent queue that has something; if none has, whichever gets something first. */
-  async #popFirst(
-    request: Request,
-    queues: readonly string[],
-    wanted: (queue: string, waitMs: number) => PopRequest,
-    leftMs: () => number,
-  ): Promise<PopOutcome> {
-    if (queues.length === 1) return this.#popOnce(request, [wanted(queues[0]!, leftMs())]);
-    const reason = this.#options.modes().pop ? "paused" : "no_available_partition";
-    let outcome: PopOutcome = { status: "empty", reason };
-    for (const queue of queues) {
-      outcome = await this.#popOnce(request, [wanted(queue, 0)]);
-      if (outcome.status === "messages") return outcome;
-    }
-    const waitMs = leftMs();
-    if (waitMs === 0 || queues.length === 0) return outcome;
-    return this.#popOnce(
-      request,
-      queues.map((queue) => wanted(queue, waitMs)),
-    );
-  }
-
-  /** Starts these pops; the first that gets messages wins, the others are called off. */
-  #popOnce(request: Request, pops: readonly PopRequest[]): Promise<PopOutcome> {
-    const { popper, giveBack } = this.#options;
-    return new Promise((resolve, reject) => {
-      let left = pops.length;
-      let isDecided = false;
-      const decide = (outcome: PopOutcome | Error): void => {
-        left--;
-        if (isDecided) {
-          if (!(outcome instanceof Error) && outcome.status === "messages")
-            giveBack(outcome.taken, outcome.token);
-          return;
-        }
-        if (!(outcome instanceof Error) && outcome.status === "empty" && left > 0) return;
-        isDecided = true;
-        if (outcome instanceof Error) reject(outcome);
-        else resolve(outcome);
-        // After this turn: the loop below may not have started the others yet.
-        if (pops.length > 1) setImmediate(hangUp);
-      };
-      const handles = pops.map((pop) => popper.pop(pop, decide));
-      const hangUp = (): void => {
-        for (const handle of handles) handle.hangUp();
-      };
-      request.onHangUp(() => {
-        isDecided = true;
-        hangUp();
-        resolve({ status: "empty", reason: "timeout" });
-      });
-    });
   }
 
   #popAnswer(
@@ -543,4 +503,10 @@ function transactionResult(result: TransactionResult, index: number): Record<str
     partitionId: result.partitionId,
     queueName: result.item.queue,
   };
+}
+
+/** A queue that was made while a group waited for what is new is new from its beginning. */
+function sinceThen(subscription: Subscription, since: string | undefined): Subscription {
+  if (subscription.mode !== "new" || since === undefined) return subscription;
+  return { mode: "timestamp", from: since };
 }

@@ -18,6 +18,7 @@ import { bodyText } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
 import { AccessLog, Exchange } from "./access-log.ts";
 import { checkBody } from "./body-check.ts";
+import { closeServer } from "./closing.ts";
 import { Cors } from "./cors.ts";
 import { readQuery } from "./parameters.ts";
 import { RequestBodies } from "./request-body.ts";
@@ -152,22 +153,24 @@ export class HttpServer {
     });
   }
 
+  /** From now on every answer asks its client to come back by another connection, which may lead elsewhere. */
+  turnAway(): void {
+    this.#stopping = true;
+  }
+
   /** Accepts nothing more; resolves when all requests under way are answered, or after a while. */
   async stop(timeoutMs: number): Promise<void> {
-    this.#stopping = true;
+    this.turnAway();
     this.#stopWatching?.();
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
-    if (this.#active > 0) {
-      const answered = new Promise<void>((resolve) => {
-        this.#idle = resolve;
-      });
-      await Promise.race([answered, new Promise((resolve) => setTimeout(resolve, timeoutMs).unref())]);
-    }
-    this.#server.closeIdleConnections();
-    const grace = setTimeout(() => this.#server.closeAllConnections(), 500);
-    await closed;
-    clearTimeout(grace);
+    await closeServer(this.#server, () => this.#answered(), timeoutMs);
+  }
+
+  /** Resolves when no request is under way. */
+  #answered(): Promise<void> {
+    if (this.#active === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idle = resolve;
+    });
   }
 
   #receive(incoming: IncomingMessage, response: ServerResponse): void {

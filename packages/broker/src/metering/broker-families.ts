@@ -68,6 +68,11 @@ export const BROKER_FAMILIES: readonly BrokerFamily[] = [
     one((worker) => worker.rssBytes),
   ),
   gauge(
+    "queen_process_heap_bytes",
+    "Memory of objects, those that nobody uses any more included until they are collected",
+    one((worker) => worker.heapBytes),
+  ),
+  gauge(
     "queen_process_virtual_memory_bytes",
     "Address space reserved; 0 where the system does not say",
     one((worker) => worker.virtualBytes),

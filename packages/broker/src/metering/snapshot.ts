@@ -24,6 +24,7 @@ export interface WorkerSnapshot {
   readonly cpuUserUs: number;
   readonly cpuSystemUs: number;
   readonly rssBytes: number;
+  readonly heapBytes: number;
   readonly virtualBytes: number;
   readonly poolSize: number;
   readonly poolIdle: number;

@@ -147,6 +147,7 @@ export class HintReader {
       throw error;
     }
     const popper = this.#popper();
+    popper.queuesChanged();
     if (!popper.waitsForQueue) return;
     for (const id of ids) {
       const queue = await directory.queueById(id);

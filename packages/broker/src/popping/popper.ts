@@ -20,6 +20,7 @@ import { DueList } from "./due-list.ts";
 import { Group, GroupLane } from "./group.ts";
 import { hasPaused, isPaused, isStopped, pausesChanged } from "./pausing.ts";
 import { type EmptyReason, Pop, type PopOutcome, type PopRequest, PopStateTimes, type Taken } from "./pop.ts";
+import { QueueWatch, type Watch } from "./queue-watch.ts";
 import type { LaneResult, TakeOperation, TakeResult } from "./take-kind.ts";
 
 const { TAKE } = statements;
@@ -28,6 +29,8 @@ export interface PopperOptions {
   readonly directory: Directory;
   readonly takes: Batcher<TakeOperation, TakeResult>;
   readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+  /** The queues of a namespace and a task, the most urgent first. */
+  readonly queuesOf: (namespace: string, task: string) => Promise<readonly string[]>;
   /** Looks in the database for what happened elsewhere, and hints at it here, before it resolves. */
   readonly look: () => Promise<void>;
   /** A pop of any lane found nothing. */
@@ -58,9 +61,11 @@ const BLOCKED_BY: Readonly<Record<number, EmptyReason>> = {
   [TAKE.retryDelay]: "retry_delay",
 };
 
-/** A pop under way; its client may hang up. */
+/** A pop under way; its client may hang up, or have got what it wanted otherwise. */
 export interface PopHandle {
   hangUp(): void;
+  /** Unlike after a hang-up, what it gets all the same is told, to be put back. */
+  callOff(): void;
 }
 
 export class Popper {
@@ -70,7 +75,9 @@ export class Popper {
   readonly #due: DueList<GroupLane>;
   readonly #live = new Set<Pop>();
   readonly #cursors: CursorOpener;
+  readonly #watch: QueueWatch;
   #idle: (() => void) | undefined;
+  #isStopping = false;
   /** Groups to be served when all the lanes that were found together are ready; undefined: at once. */
   #served: Set<Group> | undefined;
 
@@ -78,6 +85,7 @@ export class Popper {
     this.#options = options;
     this.#cursors = new CursorOpener(options.use);
     this.times = new PopStateTimes(options.now);
+    this.#watch = new QueueWatch(options.queuesOf, options.log);
     this.#due = new DueList(options.now, (groupLane) => {
       groupLane.leasedHere = false;
       this.#ready(groupLane);
@@ -92,7 +100,7 @@ export class Popper {
   }
 
   get parkedCount(): number {
-    let parked = 0;
+    let parked = this.#watch.aloneCount;
     for (const pop of this.#live) if (pop.state === "PARKED") parked++;
     return parked;
   }
@@ -119,10 +127,23 @@ export class Popper {
   }
 
   get hasWaiters(): boolean {
-    return this.#live.size > 0;
+    return this.#live.size > 0 || this.#watch.size > 0;
   }
 
-  pop(request: PopRequest, done: (outcome: PopOutcome | Error) => void): PopHandle {
+  /** Queues that come to match while a pop waits are told to it. */
+  watchQueues(namespace: string, task: string): Watch {
+    const watch = this.#watch.open(namespace, task);
+    if (this.#isStopping) watch.end("timeout");
+    return watch;
+  }
+
+  /** Queues were made or changed. */
+  queuesChanged(): void {
+    this.#watch.changed();
+  }
+
+  pop(asked: PopRequest, done: (outcome: PopOutcome | Error) => void): PopHandle {
+    const request = this.#isStopping ? { ...asked, waitMs: 0 } : asked;
     const group = this.#group(request.queue, request.group);
     group.usedAtMs = this.#options.now();
     const pop = new Pop(request, group, this.times, (outcome) => {
@@ -134,11 +155,21 @@ export class Popper {
     pop.move("accepted");
     if (this.#options.isMaintenance()) {
       this.#refuse(pop);
-      return { hangUp: () => this.#hangUp(pop) };
+      return this.#handleOf(pop);
     }
     if (request.waitMs > 0) pop.deadline = setTimeout(() => this.#deadline(pop), request.waitMs);
     this.#begin(pop);
-    return { hangUp: () => this.#hangUp(pop) };
+    return this.#handleOf(pop);
+  }
+
+  #handleOf(pop: Pop): PopHandle {
+    return {
+      hangUp: () => this.#hangUp(pop),
+      callOff: () => {
+        // What is finished at delivery and on its way could not be given back by its lease.
+        if (!(pop.request.autoAck && pop.state === "LEASING")) this.#hangUp(pop);
+      },
+    };
   }
 
   /** This lane may have work. `force`: the database said so just now, whatever is believed here. */
@@ -255,6 +286,7 @@ export class Popper {
   /** Pop maintenance was switched on: nobody waits any longer. */
   refuseAll(): void {
     for (const pop of [...this.#live]) this.#deadline(pop, "paused");
+    this.#watch.endAll("paused");
   }
 
   /** Any lane of the queue may have work. */
@@ -280,11 +312,13 @@ export class Popper {
       this.#forget(group);
       if (group.pops > 0) this.#queueAppeared(group);
     }
+    this.#watch.changed();
   }
 
   /** Looks at a page of lanes of every group that pops or has just popped, for work that no hint told of. */
   async scanRound(): Promise<void> {
     const nowMs = this.#options.now();
+    this.#watch.retry();
     const active: Group[] = [];
     for (const group of [...this.#allGroups()]) {
       const idleMs = group.pops > 0 ? 0 : nowMs - group.usedAtMs;
@@ -298,9 +332,11 @@ export class Popper {
     await this.#scan(active, page);
   }
 
-  /** Answers every pop that waits. Resolves when calls in flight are back: their leases may be to give back. */
+  /** Answers every pop that waits, and lets none wait any more. Resolves when calls in flight are back: their leases may be to give back. */
   stop(): Promise<void> {
+    this.#isStopping = true;
     for (const pop of [...this.#live]) this.#deadline(pop);
+    this.#watch.endAll("timeout");
     this.#due.stop();
     return new Promise((resolve) => {
       this.#idle = resolve;

@@ -10,7 +10,7 @@
  * it is tried again for ever. A migration that the server refuses is for a person to decide.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { migrate, migrations, procedures, SchemaChangedError } from "@queen/schema";
+import { migrate, release, SchemaChangedError } from "@queen/schema";
 import pg from "pg";
 import type { Log } from "../telemetry.ts";
 import { type DatabaseHost, type DatabaseSettings, describe } from "./database-settings.ts";
@@ -37,7 +37,7 @@ const REMIND_EVERY_MS = 60_000;
 /** Resolves when the schema is up to date. Rejects with a DatabaseRefusedError, or when aborted. */
 export async function prepareDatabase(options: PrepareOptions): Promise<void> {
   const { database, log, signal } = options;
-  const files = { migrations: migrations(), procedures: procedures() };
+  const wanted = release();
   let toldReason = "";
   let toldMs = 0;
   for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
@@ -45,9 +45,12 @@ export async function prepareDatabase(options: PrepareOptions): Promise<void> {
     try {
       const client = await connectToPrimary(options);
       try {
-        const applied = await migrate(client, files);
+        const { files, version: schema } = await migrate(client, wanted);
         const server = database.hosts.length > 1 ? `${client.host}:${client.port}` : undefined;
-        log.info({ database: describe(database), server, filesApplied: applied.length }, "database.prepared");
+        const facts = { database: describe(database), server, schema, filesApplied: files.length };
+        log.info(facts, "database.prepared");
+        if (schema !== wanted.version)
+          log.warn({ message: newerSchema(schema, wanted.version) }, "database.newer-schema");
         return;
       } finally {
         hangUp(client);
@@ -137,12 +140,17 @@ function refusalOf(error: unknown, settings: DatabaseSettings): string | undefin
   return `The database ${database} refused the migration (${answer.code} ${message}): nothing was changed in it.`;
 }
 
+const newerSchema = (schema: string, broker: string): string =>
+  `the schema is of Queen ${schema} and stays as it is; this broker, ${broker}, works with it. Upgrade it, too.`;
+
 /** Why the database cannot be used yet, with what an operator could do where that is not plain. */
 function adviceOn(error: unknown, { user, database, ssl }: DatabaseSettings): string {
   if (error instanceof AggregateError) return error.errors.map(textOf).join("; ");
   const text = textOf(error);
   const code = answerIn(error)?.code;
   if (code === "3D000") return `${text}: create it, as in  create database "${database}";`;
+  if (code === "55P03")
+    return `${text}: a transaction uses a table that is to be changed; end it, or wait until it is over`;
   if (code === "28P01") return `${text}: correct the password, or the role ${user}`;
   if (code?.startsWith("28"))
     return `${text}: let pg_hba.conf admit the role ${user}${ssl ? "" : ", or set sslmode"}`;

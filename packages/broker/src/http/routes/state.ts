@@ -25,7 +25,7 @@ export function stateRoutes(admin: Admin): Route[] {
     route({
       ...readable,
       path: "/health",
-      summary: "Whether the database can be used",
+      summary: "Whether the database can be used, and the broker is not stopping",
       answers: {
         200: { summary: "It can", shape: health },
         503: { summary: "It cannot", shape: health },
@@ -45,7 +45,7 @@ export function stateRoutes(admin: Admin): Route[] {
       summary: "Whether requests can be served",
       answers: {
         200: { summary: "They can", shape: state },
-        503: { summary: "They cannot yet", shape: state },
+        503: { summary: "They cannot yet, or soon no more", shape: state },
       },
       handle: () => admin.ready(),
     }),

@@ -1,0 +1,39 @@
+/**
+ * Closing a server breaks no request: what is under way is answered, and a client that is about to send its next
+ * request on a connection that it keeps has a moment to do so. Answers meanwhile say "Connection: close".
+ *
+ *   no new connections ──▶ requests answered ──▶ idle connections linger ──▶ the last requests answered ──▶ closed
+ */
+import type { Server } from "node:http";
+import { Server as NetServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+// Longer than a client that works takes between an answer and its next request.
+const LINGER_MS = 1_000;
+// For bytes of answers that are still on their way.
+const GRACE_MS = 500;
+
+/** `answered` resolves when no request is under way. */
+export async function closeServer(
+  server: Server,
+  answered: () => Promise<void>,
+  timeoutMs: number,
+): Promise<void> {
+  const endMs = performance.now() + timeoutMs;
+  const ended = new AbortController();
+  // Not the method of HTTP servers: that one would close idle connections at once.
+  const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+  const within = async (ms: number, moment: Promise<void>): Promise<void> => {
+    const { signal } = ended;
+    await Promise.race([moment, sleep(Math.max(0, ms), undefined, { signal, ref: false }).catch(() => {})]);
+  };
+  await within(timeoutMs, answered());
+  await within(Math.min(LINGER_MS, endMs - performance.now()), closed);
+  server.closeIdleConnections();
+  await within(endMs - performance.now(), answered());
+  server.closeIdleConnections();
+  await within(GRACE_MS, closed);
+  server.closeAllConnections();
+  await closed;
+  ended.abort();
+}
