@@ -105,6 +105,7 @@ export class Consumer<T> implements Closable {
   }
 
   async #run(): Promise<ConsumeSummary> {
+    if (this.#options.renewSeconds !== false) await this.#core.keeper.prepare();
     const loops = Array.from({ length: this.#options.concurrency }, () => this.#loop());
     try {
       await Promise.all(loops);

@@ -49,6 +49,12 @@ export class LeaseKeeper {
     this.#options = options;
   }
 
+  /** Starts the worker. Before the first pop: a thread takes its time, and a lease may be short. */
+  async prepare(): Promise<void> {
+    this.#renewals ??= this.#start();
+    await this.#renewals;
+  }
+
   /** Resolves when somebody renews the lease: a handler that starts then may block. */
   async hold(lease: Lease, lost: (error: LeaseLostError) => void): Promise<Held> {
     this.#held.set(lease.leaseId, { lease, lost });
@@ -104,13 +110,18 @@ export class LeaseKeeper {
     const credential = async (): Promise<string | undefined> =>
       typeof token === "function" ? token() : token;
     const worker = await newWorker();
-    worker.unref?.(); // a program that has nothing else to do may end
     const tell = (message: ToWorker): void => worker.postMessage(message);
-    listen(worker, "message", (message: FromWorker) => {
-      if (message.kind === "lost") this.#lost(message.leaseId, message.reason);
-      else this.#options.warn(message.message);
+    let isReady = false;
+    await new Promise<void>((resolve, reject) => {
+      listen(worker, "message", (message: FromWorker) => {
+        if (message.kind === "lost") this.#lost(message.leaseId, message.reason);
+        else if (message.kind === "warning") this.#options.warn(message.message);
+        else resolve();
+      });
+      listen(worker, "error", (error: unknown) => (isReady ? this.#replace(error) : reject(error)));
     });
-    listen(worker, "error", (error: unknown) => this.#replace(error));
+    isReady = true;
+    worker.unref?.(); // a program that has nothing else to do may end
     tell({ kind: "start", options });
     tell({ kind: "token", token: await credential() });
     return {

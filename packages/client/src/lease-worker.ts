@@ -11,6 +11,7 @@ export type ToWorker =
   | { readonly kind: "release"; readonly leaseId: string };
 
 export type FromWorker =
+  | { readonly kind: "ready" }
   | { readonly kind: "lost"; readonly leaseId: string; readonly reason: string }
   | { readonly kind: "warning"; readonly message: string };
 
@@ -52,3 +53,4 @@ if (scope.WorkerGlobalScope !== undefined) {
   port = parentPort ?? undefined;
   parentPort?.on?.("message", received);
 }
+port?.postMessage({ kind: "ready" });

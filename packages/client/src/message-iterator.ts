@@ -41,6 +41,7 @@ export async function* iterateMessages<T>(
   };
   core.open.add(closable);
   try {
+    if (renewSeconds !== false) await core.keeper.prepare();
     let idleSinceMillis = performance.now();
     for (let left = limit; left > 0 && !stop.signal.aborted; ) {
       const idleLeft = idleMillis - (performance.now() - idleSinceMillis);
