@@ -87,6 +87,7 @@ async function start(
   const databaseUrl = databaseProxy?.urlOf(database.url) ?? database.url;
 
   const brokers: TestBroker[] = [];
+  const processes: BrokerProcess[] = [];
   const proxies: TcpProxy[] = [];
   for (let index = 0; index < (options.brokers ?? 1); index++) {
     const port = await freePort();
@@ -97,7 +98,7 @@ async function start(
       proxies.push(proxy);
       undo.push(() => proxy.close());
     }
-    await broker.start();
+    processes.push(broker);
     brokers.push({
       url: `http://127.0.0.1:${proxy?.port ?? port}`,
       get isRunning() {
@@ -109,6 +110,7 @@ async function start(
       kill: () => broker.kill(),
     });
   }
+  await Promise.all(processes.map((each) => each.start()));
   const urls = brokers.map((broker) => broker.url);
   const client = (own: Omit<QueenOptions, "url" | "urls"> = {}): Queen => {
     const queen = new Queen({ ...own, urls });
