@@ -75,7 +75,10 @@ export class Consumer<T> implements Closable {
       signal?.removeEventListener("abort", onAbort);
       core.open.delete(this);
     });
-    this.#finished.catch(() => undefined); // whoever awaits it is told
+    // Whoever awaits it is told, and so is whoever does not.
+    this.#finished.catch((error) =>
+      core.warn(`The consumer of ${options.pop.queue ?? "queues"} ended.`, error),
+    );
   }
 
   get finished(): Promise<ConsumeSummary> {

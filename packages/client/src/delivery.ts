@@ -89,15 +89,20 @@ export class Delivery<T> {
       if (endsLane(this.#core.settled.get(message))) this.#lane(message).isOver = true;
   }
 
-  /** Settles those that are open, in one call. Resolves with what the broker said of each of them. */
+  /**
+   * Settles those that are open, in one call. Resolves with what the broker said of each of them; rejects with
+   * LeaseLostError where the lease of some was lost before.
+   */
   settle(messages: readonly Message[], { status, error }: Settlement): Promise<AckResult[]> {
-    const lost = messages.find((message) => this.signalOf(message).reason instanceof LeaseLostError);
-    if (lost) return Promise.reject(this.signalOf(lost).reason);
+    const lost = messages.map((message) => this.signalOf(message).reason).find(isLeaseLost);
     const open = messages.filter((message) => this.isOpen(message));
     for (const message of open) this.#lane(message).open.delete(message);
     if (endsLane(status)) for (const message of open) this.#lane(message).isOver = true;
     const text = error?.slice(0, ERROR_LENGTH_MAX);
-    const work = this.#ack(open.map((message) => ({ message, status, error: text })));
+    const work = this.#ack(open.map((message) => ({ message, status, error: text }))).then((results) => {
+      if (lost) throw lost;
+      return results;
+    });
     this.#acks.add(work);
     const forget = (): void => void this.#acks.delete(work);
     work.then(forget, forget);
@@ -107,7 +112,7 @@ export class Delivery<T> {
   /** All lanes are lost, or nobody has time for them any more. */
   abort(reason: unknown): void {
     for (const lane of this.#lanes.values()) lane.abort.abort(reason);
-    if (reason instanceof LeaseLostError) for (const lane of this.#lanes.values()) lane.isOver = true;
+    if (isLeaseLost(reason)) for (const lane of this.#lanes.values()) lane.isOver = true;
     this.#abort.abort(reason);
   }
 
@@ -157,3 +162,4 @@ export class Delivery<T> {
 }
 
 const endsLane = (status: AckStatus | undefined): boolean => status === "failed" || status === "retry";
+const isLeaseLost = (reason: unknown): reason is LeaseLostError => reason instanceof LeaseLostError;

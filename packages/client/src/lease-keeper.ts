@@ -153,7 +153,9 @@ async function newWorker(): Promise<WorkerLike> {
   if (!isNode)
     return new Worker(new URL("./lease-worker.js", import.meta.url), { type: "module" }) as WorkerLike;
   const module = "node:worker_threads"; // by name, so that bundlers for browsers do not look for it
-  const threads = (await import(module)) as { Worker: new (url: URL, options: object) => WorkerLike };
+  const threads = (await import(/* @vite-ignore */ /* webpackIgnore: true */ module)) as {
+    Worker: new (url: URL, options: object) => WorkerLike;
+  };
   return new threads.Worker(new URL("./lease-worker.js", import.meta.url), { name: "queen-leases" });
 }
 

@@ -49,7 +49,9 @@ if (scope.WorkerGlobalScope !== undefined) {
   scope.onmessage = ({ data }) => received(data);
 } else {
   const module = "node:worker_threads"; // by name, so that bundlers for browsers do not look for it
-  const { parentPort } = (await import(module)) as { parentPort: Port | null };
+  const { parentPort } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ module)) as {
+    parentPort: Port | null;
+  };
   port = parentPort ?? undefined;
   parentPort?.on?.("message", received);
 }

@@ -24,7 +24,10 @@ export interface QueenOptions {
   readonly fetch?: typeof fetch;
   /** Whether leases are renewed by a worker thread, also while a handler blocks this one; true unless said. */
   readonly useWorker?: boolean;
-  /** Told what went wrong where the client goes on by itself: a pop that is tried again, an ack without effect. */
+  /**
+   * Told what went wrong where nobody else is: a handler that threw without an `onError`, a pop that is tried
+   * again, an ack without effect. `console.warn` unless said.
+   */
   readonly onWarning?: (message: string, cause?: unknown) => void;
 }
 

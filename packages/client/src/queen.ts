@@ -44,7 +44,7 @@ export class Queen {
     } = typeof options === "string" ? ({} as QueenOptions) : options;
     const transport = new Transport(forTransport);
     const data = new DataPlane(transport);
-    const warn = (message: string, cause?: unknown): void => onWarning?.(message, cause);
+    const warn = onWarning ?? ((message, cause) => console.warn(`queen: ${message}`, cause ?? ""));
     this.admin = new Admin(transport);
     this.#core = {
       transport,

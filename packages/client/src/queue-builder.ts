@@ -169,12 +169,13 @@ export class QueueBuilder<Out = unknown, In = Out, Unit = readonly Message<Out>[
     options: ConsumeOptions = {},
   ): Consumption<Unit> {
     const settings = this.#settings;
+    const pop = popRequest({ ...settings, autoAck: false });
     const unitOf = (messages: readonly Message<Out>[]): Unit =>
       (this.#isEach ? messages[0] : messages) as Unit;
     return new Consumption<Unit>(
       ({ onSuccess, onError }: Callbacks<Unit>) =>
         new Consumer<Out>(this.#core, {
-          pop: popRequest({ ...settings, autoAck: false }),
+          pop,
           schema: this.#schema,
           concurrency: settings.concurrency,
           autoAck: settings.autoAck ?? true,

@@ -202,24 +202,47 @@ test("a broker that fails is left out, others answer, and it is used again when 
   });
 });
 
-test("of a broker that rests, one request at a time finds out whether it is back", () => {
+test("a broker that failed rests, longer each time, up to a limit", () => {
   let now = 0;
-  const endpoint = new Endpoint("http://a", 5_000, () => now);
+  const endpoint = new Endpoint("http://a", 1_500, () => now);
   endpoint.failed();
-  assert.equal(endpoint.isUsable, false);
   endpoint.failed(); // was under way meanwhile: no second failure
-  now = 500;
-  assert.equal(endpoint.isUsable, true);
-  const end = endpoint.begin();
-  assert.equal(endpoint.isUsable, false);
-  endpoint.failed();
-  end();
-  now = 1_499;
-  assert.equal(endpoint.isUsable, false);
-  now = 1_500;
-  assert.equal(endpoint.isUsable, true);
+  const rests: number[] = [];
+  for (let times = 0; times < 3; times++) {
+    rests.push(endpoint.restsUntil - now);
+    assert.equal(endpoint.isDue, false);
+    now = endpoint.restsUntil;
+    assert.equal(endpoint.isDue, true);
+    endpoint.failed();
+  }
+  assert.deepEqual(rests, [500, 1_000, 1_500]);
   endpoint.succeeded();
   assert.equal(endpoint.isHealthy, true);
+});
+
+test("whether a broker is back is found out beside the requests, not by one of them", async () => {
+  await withBrokers([answered, answered], async (brokers) => {
+    const queen = new Queen({ urls: brokers.map(({ url }) => url), recoverMillis: 1, retryDelayMillis: 1 });
+    const [first, second] = brokers;
+    first!.respond = reset;
+    while (queen.endpoints.every(({ isHealthy }) => isHealthy)) await queen.request("GET", "/a");
+    first!.asked.splice(0);
+    for (let times = 0; times < 20; times++) {
+      await queen.request("GET", "/a");
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    assert.ok(first!.asked.length > 0 && first!.asked.every(({ path }) => path === "/readyz"));
+    assert.ok(second!.asked.length >= 20);
+  });
+});
+
+test("a broker without a queue's key is no sick broker", async () => {
+  await withBrokers([answered, answered], async (brokers) => {
+    const queen = new Queen({ urls: brokers.map(({ url }) => url), retryDelayMillis: 1 });
+    brokers[0]!.respond = refused(503, "ENCRYPTION_KEY_MISSING");
+    for (let times = 0; times < 4; times++) await queen.request("GET", "/a");
+    assert.ok(queen.endpoints.every(({ isHealthy }) => isHealthy));
+  });
 });
 
 test("with every broker resting, the one that is back first is tried", () => {

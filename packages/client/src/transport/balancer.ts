@@ -6,7 +6,7 @@
  *   affinity      requests of the same key (queue, partition, group) to the same one, so that the broker which
  *                 delivered a message also gets its ack and knows its lane; without a key round-robin
  *
- * Endpoints that rest come last, the one that is back first at their head: with nothing else left it is tried.
+ * Endpoints that failed come last, the one whose rest ends first at their head: with nothing else left it is tried.
  */
 import type { Endpoint } from "./endpoint.ts";
 import { HashRing } from "./hash-ring.ts";
@@ -29,12 +29,12 @@ export class Balancer {
 
   order(key?: string): Endpoint[] {
     const all = this.#preference(key).map((index) => this.endpoints[index]!);
-    const usable = all.filter((endpoint) => endpoint.isUsable);
-    const resting = all
-      .filter((endpoint) => !usable.includes(endpoint))
+    const healthy = all.filter((endpoint) => endpoint.isHealthy);
+    const others = all
+      .filter((endpoint) => !healthy.includes(endpoint))
       .sort((a, b) => a.restsUntil - b.restsUntil);
-    if (this.#balancing === "session" && usable[0]) this.#next = this.endpoints.indexOf(usable[0]);
-    return [...usable, ...resting];
+    if (this.#balancing === "session" && healthy[0]) this.#next = this.endpoints.indexOf(healthy[0]);
+    return [...healthy, ...others];
   }
 
   #preference(key: string | undefined): number[] {

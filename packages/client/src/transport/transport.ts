@@ -40,12 +40,14 @@ export interface RequestOptions {
 // A server that asks for a longer wait gets its answer at once: the caller decides.
 const WAIT_MILLIS_MAX = 30_000;
 const DELAY_MILLIS_MAX = 5_000;
+const PROBE_MILLIS = 2_000;
 const REPEATABLE = new Set(["GET", "HEAD", "PUT", "DELETE"]);
 
 export class Transport {
   readonly #options: TransportOptions;
   readonly #balancer: Balancer;
   readonly #closing = new AbortController();
+  readonly #probed = new Set<Endpoint>();
 
   constructor(options: TransportOptions) {
     this.#options = options;
@@ -79,7 +81,6 @@ export class Transport {
         let waitMillis = 0;
         let lastError: unknown;
         for (const endpoint of this.#round(options.affinityKey)) {
-          const end = endpoint.begin();
           try {
             const answer = await call<T>(this.#options.fetch, endpoint.url, request);
             endpoint.succeeded();
@@ -87,14 +88,12 @@ export class Transport {
           } catch (error) {
             abort.signal.throwIfAborted();
             const verdict = judge(error, isRepeatable);
-            if (verdict.elsewhere) endpoint.failed();
+            if (verdict.isSick) endpoint.failed();
             else endpoint.succeeded();
             if (!verdict.again) throw error;
             lastError = error;
             waitMillis = Math.max(waitMillis, verdict.waitMillis);
             if (!verdict.elsewhere) break;
-          } finally {
-            end();
           }
         }
         const delayMillis = Math.max(waitMillis, this.#delayMillis(round));
@@ -108,11 +107,37 @@ export class Transport {
     }
   }
 
-  /** Those that may be used; if none may, the one that is back first. */
+  /** Those that are well; if none is, those whose rest is over, or the one that is back first. */
   #round(key: string | undefined): Endpoint[] {
     const order = this.#balancer.order(key);
-    const usable = order.filter((endpoint) => endpoint.isUsable);
-    return usable.length > 0 ? usable : order.slice(0, 1);
+    const healthy = order.filter((endpoint) => endpoint.isHealthy);
+    const due = order.filter((endpoint) => endpoint.isDue);
+    if (healthy.length === 0) return due.length > 0 ? due : order.slice(0, 1);
+    for (const endpoint of due) void this.#probe(endpoint);
+    return healthy;
+  }
+
+  /** Finds out whether an endpoint is back, while others do the work. */
+  async #probe(endpoint: Endpoint): Promise<void> {
+    if (this.#probed.has(endpoint)) return;
+    this.#probed.add(endpoint);
+    try {
+      await call(this.#options.fetch, endpoint.url, {
+        method: "GET",
+        path: "/readyz",
+        query: undefined,
+        body: undefined,
+        headers: this.#options.headers,
+        timeoutMillis: PROBE_MILLIS,
+        signal: this.#closing.signal,
+      });
+      endpoint.succeeded();
+    } catch (error) {
+      if (judge(error, true).isSick) endpoint.failed();
+      else endpoint.succeeded();
+    } finally {
+      this.#probed.delete(endpoint);
+    }
   }
 
   /** Doubles from round to round; the random part keeps clients from coming back all at once. */
