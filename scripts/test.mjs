@@ -2,7 +2,7 @@
  * Runs the compiled tests against one throwaway PostgreSQL, which ends with the run.
  *
  *   node scripts/test.mjs                every test
- *   node scripts/test.mjs --database     only the files that test against the database
+ *   node scripts/test.mjs --database     only the files that depend on PostgreSQL's version
  *   node scripts/test.mjs pop settle     only the files whose path contains one of the words
  *   node scripts/test.mjs --pgbouncer    what clients do, with PgBouncer in transaction mode before the server
  *
@@ -19,11 +19,14 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const EMBEDDED_SERVER = new URL("../packages/broker/dist/src/postgres/embedded-server.js", import.meta.url);
 const PGBOUNCER = new URL("../test/dist/support/pgbouncer.js", import.meta.url);
-const DATABASE_TESTS = ["test/dist/", "faults/dist/test/", "packages/broker/dist/test/session.test.js"];
 // What clients do. The rest is about the broker's own connections, logs and descriptions, or takes very long.
-const POOLED_TESTS = new RegExp(
-  "^test/dist/system/(clear|configure|consumer-groups|crash|dead-letters|delays|encryption|lease|limits|long-poll|" +
-    "maintenance|messages|model|ordering|pauses|payload-fidelity|pooler|pop-ack|push|retries|sweeps|transaction)\\.",
+const DATA_PLANE =
+  "test/dist/system/(clear|configure|consumer-groups|crash|dead-letters|delays|encryption|lease|limits|long-poll|" +
+  "handover|idle-broker|maintenance|messages|model|ordering|pauses|payload-fidelity|pooler|pop-ack|push|retries|sweeps|transaction)\\.";
+const POOLED_TESTS = new RegExp(`^${DATA_PLANE}`);
+// What depends on the version of PostgreSQL.
+const DATABASE_TESTS = new RegExp(
+  `^(${DATA_PLANE}|test/dist/procedures/|packages/broker/dist/test/session\\.)`,
 );
 
 // Each file has its own process and database; more files at once than this fight for the processors.
@@ -79,7 +82,7 @@ function chosenTests(args) {
   }
   const words = args.filter((arg) => !arg.startsWith("-"));
   return compiledTests()
-    .filter((file) => !args.includes("--database") || DATABASE_TESTS.some((path) => file.startsWith(path)))
+    .filter((file) => !args.includes("--database") || DATABASE_TESTS.test(file))
     .filter((file) => !isPooled || POOLED_TESTS.test(file))
     .filter((file) => words.length === 0 || words.some((word) => file.includes(word)));
 }

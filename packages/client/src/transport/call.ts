@@ -1,0 +1,119 @@
+/** A call is one HTTP request to one endpoint: it ends with an answer, or with an error that says why not. */
+import { ConnectionError, serverError, TimeoutError } from "../errors.ts";
+
+export type QueryValue = string | number | boolean | null | undefined;
+export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
+
+export interface Answer<T = unknown> {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The JSON value; text if it is not JSON; null without a body. */
+  readonly body: T;
+  /** The URL of the broker that answered. */
+  readonly endpoint: string;
+}
+
+export interface Call {
+  readonly method: string;
+  readonly path: string;
+  readonly query: Query | undefined;
+  /** JSON text. */
+  readonly body: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMillis: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+export async function call<T>(
+  fetchFunction: typeof fetch,
+  endpoint: string,
+  request: Call,
+): Promise<Answer<T>> {
+  const { signal, timeoutMillis } = request;
+  signal?.throwIfAborted();
+  const abort = new AbortController();
+  const timedOut = new TimeoutError(
+    `${request.method} ${endpoint}${request.path} had no answer within ${timeoutMillis} ms.`,
+  );
+  const timer = setTimeout(() => abort.abort(timedOut), timeoutMillis);
+  const onAbort = (): void => abort.abort(signal?.reason);
+  signal?.addEventListener("abort", onAbort, { once: true });
+  try {
+    const response = await fetchFunction(endpoint + request.path + queryText(request.query), {
+      method: request.method,
+      headers: request.headers,
+      signal: abort.signal,
+      ...(request.body === undefined ? {} : { body: request.body }),
+    });
+    const body = bodyOf(await response.text());
+    if (!response.ok) throw refusal(request, response, body);
+    return { status: response.status, headers: response.headers, body: body as T, endpoint };
+  } catch (error) {
+    if (abort.signal.aborted) throw abort.signal.reason;
+    throw error instanceof TypeError ? noAnswer(request, endpoint, error) : error;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+  }
+}
+
+export function queryText(query: Query | undefined): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {}))
+    for (const each of Array.isArray(value) ? value : [value])
+      if (each !== undefined && each !== null) parameters.append(name, String(each));
+  return parameters.size === 0 ? "" : `?${parameters}`;
+}
+
+function bodyOf(text: string): unknown {
+  if (text === "") return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function refusal(request: Call, response: Response, body: unknown): Error {
+  const { error, code } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  const sentence =
+    typeof error === "string" ? error : `status ${response.status} ${response.statusText}`.trim();
+  return serverError(`${request.method} ${request.path}: ${sentence}`, {
+    status: response.status,
+    code: typeof code === "string" ? code : `HTTP_${response.status}`,
+    retryAfterMillis: retryAfterMillis(response.headers.get("retry-after")),
+    requestId: response.headers.get("x-request-id"),
+    body,
+  });
+}
+
+/** `Retry-After` has seconds, or a date. */
+export function retryAfterMillis(header: string | null, now: () => number = Date.now): number | null {
+  if (header === null || header === "") return null;
+  const seconds = Number(header);
+  const millis = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(header) - now();
+  return Number.isFinite(millis) ? Math.max(0, millis) : null;
+}
+
+// What the runtimes say when a connection was never made, so that nothing can have been sent.
+const NEVER_SENT =
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|Connection refused|dns error/i;
+
+/** `fetch` reports all failures of the network as a TypeError; the cause, where there is one, says more. */
+function noAnswer(request: Call, endpoint: string, error: TypeError): ConnectionError {
+  const texts: string[] = [];
+  for (let each: unknown = error; each instanceof Error; each = each.cause) {
+    const { code, errors } = each as { code?: unknown; errors?: unknown };
+    texts.push(`${typeof code === "string" ? `${code} ` : ""}${each.message}`);
+    if (Array.isArray(errors) && errors[0] instanceof Error) texts.push(errors[0].message);
+  }
+  const inDoubt = !NEVER_SENT.test(texts.join("\n"));
+  const reason = texts.at(-1) ?? "no reason given";
+  return new ConnectionError(
+    `${request.method} ${endpoint}${request.path}: no answer (${reason}).`,
+    inDoubt,
+    {
+      cause: error,
+    },
+  );
+}
