@@ -58,7 +58,8 @@ const LOWEST_SERVER_VERSION = 150_000;
 
 /**
  * Brings the schema `queen` up to date, in one transaction under one lock: of several brokers that start at
- * once, one works, the others wait and then find nothing to do. Returns the names of the files it applied.
+ * once, one works, the others wait and then find nothing to do. Returns the names of the files it applied;
+ * `onApplied` hears of each, with how many of how many are done.
  */
 export async function migrate(
   session: SqlSession,
@@ -66,6 +67,7 @@ export async function migrate(
     migrations: migrations(),
     procedures: procedures(),
   },
+  onApplied: (name: string, done: number, total: number) => void = () => {},
 ): Promise<string[]> {
   const { rows: version } = await session.query(
     "select current_setting('server_version_num')::int as number",
@@ -88,8 +90,9 @@ export async function migrate(
     }
     const { rows } = await session.query("select name, sha256 from queen.applied");
     const applied = new Map(rows.map((row) => [row.name, row.sha256]));
+    const due: SqlFile[] = [];
     for (const file of files.migrations) {
-      if (!applied.has(file.name)) changed.push(await apply(session, file));
+      if (!applied.has(file.name)) due.push(file);
       else if (applied.get(file.name) !== sha256(file)) {
         throw new SchemaChangedError(
           `${file.name} was changed after it was applied to this database. Migrations are append-only: ` +
@@ -97,8 +100,10 @@ export async function migrate(
         );
       }
     }
-    for (const file of files.procedures) {
-      if (applied.get(file.name) !== sha256(file)) changed.push(await apply(session, file));
+    due.push(...files.procedures.filter((file) => applied.get(file.name) !== sha256(file)));
+    for (const file of due) {
+      changed.push(await apply(session, file));
+      onApplied(file.name, changed.length, due.length);
     }
     await session.query("commit");
   } catch (error) {

@@ -22,6 +22,8 @@ export interface PrepareOptions {
   readonly log: Log;
   /** Ends the attempts; the promise is then rejected with an AbortError. */
   readonly signal: AbortSignal;
+  /** Hears of each file of the schema that was applied: how many of how many. */
+  readonly applied?: (name: string, done: number, total: number) => void;
 }
 
 /** The message says what is wrong and what to do. */
@@ -34,8 +36,8 @@ const PAUSE_MS_MAX = 2_000;
 // A database that stays away is mentioned again, but does not fill the log.
 const REMIND_EVERY_MS = 60_000;
 
-/** Resolves when the schema is up to date. Rejects with a DatabaseRefusedError, or when aborted. */
-export async function prepareDatabase(options: PrepareOptions): Promise<void> {
+/** Resolves with the files that were applied, when the schema is up to date. Rejects with a DatabaseRefusedError, or when aborted. */
+export async function prepareDatabase(options: PrepareOptions): Promise<string[]> {
   const { database, log, signal } = options;
   const files = { migrations: migrations(), procedures: procedures() };
   let toldReason = "";
@@ -45,10 +47,10 @@ export async function prepareDatabase(options: PrepareOptions): Promise<void> {
     try {
       const client = await connectToPrimary(options);
       try {
-        const applied = await migrate(client, files);
+        const applied = await migrate(client, files, options.applied);
         const server = database.hosts.length > 1 ? `${client.host}:${client.port}` : undefined;
         log.info({ database: describe(database), server, filesApplied: applied.length }, "database.prepared");
-        return;
+        return applied;
       } finally {
         hangUp(client);
       }
