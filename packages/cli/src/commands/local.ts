@@ -1,10 +1,9 @@
-/** `queen serve`, `queen config` and `queen migrate`: what works with the environment and not with a broker. */
-import { availableParallelism } from "node:os";
+/**
+ * `queen serve`, `queen config` and `queen migrate`: what works with the environment and not with a broker. The broker's
+ * code is loaded by who wants it: that takes longer than most commands.
+ */
 import { fileURLToPath } from "node:url";
-import { ConfigError, describe, environmentWithSecrets, printConfig, readConfig } from "@queen/broker";
 import type { Command } from "../command.ts";
-import { withDatabase } from "../database.ts";
-import { UsageError } from "../exit-codes.ts";
 
 export const serve: Command = {
   name: "serve",
@@ -28,6 +27,7 @@ export const serve: Command = {
       return value === undefined ? [] : [`--${name}`, value];
     });
     // The broker's own program, in this process: signals, exit code and workers are its own.
+    process.execArgv.push("--enable-source-maps"); // for the workers; this process has them
     process.argv = [process.argv[0]!, fileURLToPath(main), ...flags];
     await import(main);
     return undefined;
@@ -42,25 +42,10 @@ export const config: Command = {
     { line: "queen config -o json | jq -r .PORT", meaning: "One of them" },
   ],
   async run(call) {
-    try {
-      const env = environmentWithSecrets(call.env);
-      const { config, warnings } = readConfig(env, availableParallelism());
-      for (const warning of warnings) call.output.note(warning);
-      const text = printConfig(config);
-      if (call.output.format === "table") await call.output.write(text);
-      else await call.output.value(Object.fromEntries(text.trimEnd().split("\n").map(entry)));
-    } catch (error) {
-      if (error instanceof ConfigError) throw new UsageError(error.problems.join("\n"), { cause: error });
-      throw error;
-    }
+    await (await import("../environment.ts")).showConfig(call);
     return undefined;
   },
 };
-
-function entry(line: string): [string, string] {
-  const at = line.indexOf("=");
-  return [line.slice(0, at), line.slice(at + 1)];
-}
 
 export const migrate: Command = {
   name: "migrate",
@@ -76,9 +61,7 @@ export const migrate: Command = {
     },
   ],
   async run(call) {
-    await withDatabase(call, call.text("to"), async ({ settings, applied }) => {
-      await call.output.value({ database: describe(settings), filesApplied: applied.length, files: applied });
-    });
+    await (await import("../environment.ts")).migrateDatabase(call);
     return undefined;
   },
 };

@@ -72,7 +72,7 @@ export const queues: Command = {
       await call.output.list(queues, [
         { title: "QUEUE", value: ({ name }) => name, isFlexible: true },
         { title: "PARTITIONS", value: ({ partitions }) => partitions },
-        ...COUNT_COLUMNS,
+        ...COUNT_COLUMNS.filter(({ title }) => title !== "COMPLETED" && title !== "DEAD"),
         { title: "CREATED", value: ({ createdAt }) => createdAt },
       ]);
     });

@@ -3,7 +3,6 @@
  * output; what is said about it (notes, progress, errors) to standard error.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { stringify } from "yaml";
 import { restore } from "../exact-json.ts";
 import { type Column, cell, renderTable } from "./table.ts";
 
@@ -32,7 +31,7 @@ export class Output {
   async entry<Row extends object>(row: Row, columns: readonly Column<Row>[]): Promise<void> {
     if (this.format === "table") {
       await this.write(`${columns.map(({ value }) => cell(value(row))).join("  ")}\n`);
-    } else if (this.format === "yaml") await this.write(`---\n${stringify(row)}`);
+    } else if (this.format === "yaml") await this.write(`---\n${await yaml(row)}`);
     else await this.write(line(row));
   }
 
@@ -40,7 +39,7 @@ export class Output {
   async value(value: object): Promise<void> {
     if (this.format === "json") await this.write(`${JSON.stringify(value, null, 2)}\n`);
     else if (this.format === "ndjson") await this.write(line(value));
-    else if (this.format === "yaml") await this.write(stringify(value));
+    else if (this.format === "yaml") await this.write(await yaml(value));
     else await this.write(fields(value));
   }
 
@@ -65,6 +64,9 @@ export class Output {
     }
   }
 }
+
+/** Loaded by who wants it: most do not. */
+const yaml = async (value: object): Promise<string> => (await import("yaml")).stringify(value);
 
 const width = (): number => process.stdout.columns ?? WIDTH_ELSEWHERE;
 const line = (value: object): string => `${JSON.stringify(value)}\n`;
