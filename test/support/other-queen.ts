@@ -89,7 +89,7 @@ export class OtherQueen {
     );
     await this.database.query(
       `insert into queen.messages (id, transaction_id, trace_id, partition_id, payload, created_at, is_encrypted, producer_sub)
-       select m.id, m.transaction_id, m.trace_id, $1, m.payload,
+       select m.id, m.transaction_id, m.trace_id, $1, coalesce(m.payload, 'null'),
               $3::timestamptz - m.age * interval '1 second', m.is_encrypted, m.producer_sub
          from jsonb_to_recordset($2) as m (id uuid, transaction_id text, trace_id uuid, payload jsonb, age float8,
                                            is_encrypted bool, producer_sub text)`,

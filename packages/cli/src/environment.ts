@@ -26,6 +26,7 @@ function entry(line: string): [string, string] {
 
 export async function migrateDatabase(call: Call): Promise<void> {
   await withDatabase(call, call.text("to"), async ({ settings, applied }) => {
-    await call.output.value({ database: describe(settings), filesApplied: applied.length, files: applied });
+    const files = call.output.format === "table" ? {} : { files: applied }; // too many to read
+    await call.output.value({ database: describe(settings), filesApplied: applied.length, ...files });
   });
 }

@@ -46,13 +46,17 @@ function flagsOf({ flags }: Option): string[] {
 const cases = (words: ReadonlyMap<string, readonly string[]>): string =>
   [...words].map(([after, list]) => `    "${after}") words="${list.join(" ")}" ;;`).join("\n");
 
+// A value of these may stand before the command.
+const VALUED = GLOBAL_OPTIONS.flatMap(({ flags }) => flags.match(/--?[a-z]+(?=[ ,])/g) ?? []).join("|");
+
 // The command so far is made of the words that are no options: at most a family and what comes after it.
 const SCRIPTS: Readonly<Record<string, Script>> = {
   bash: (words) => `# Completion of queen for bash
 _queen() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" before="" words="" word
+  local current="\${COMP_WORDS[COMP_CWORD]}" before="" words="" word is_value=""
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in -*) ;; *) before="\${before:+$before }$word" ;; esac
+    if [ -n "$is_value" ]; then is_value=""; continue; fi
+    case "$word" in ${VALUED}) is_value=1 ;; -*) ;; *) before="\${before:+$before }$word" ;; esac
   done
   while :; do
     case "$before" in
