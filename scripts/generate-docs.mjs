@@ -11,6 +11,7 @@ import { routeTable } from "@queen/broker";
 import { ERRORS } from "@queen/protocol";
 import { ACCESSES, MAY, ROLES } from "../packages/broker/dist/src/access/roles.js";
 import { configurationPage } from "../packages/broker/dist/src/config.js";
+import { manualPage } from "../packages/cli/dist/src/manual.js";
 
 /** What a client does about each error. */
 const WHAT_TO_DO = {
@@ -48,6 +49,7 @@ const WHAT_TO_DO = {
 
 const HEADER = "<!-- Written by scripts/generate-docs.mjs; edit the tables it reads. -->\n\n";
 const PAGES = {
+  "cli.md": HEADER + manualPage(),
   "configuration.md": HEADER + configurationPage(),
   "errors.md": HEADER + errorsPage(),
   "http-api.md": withTable("http-api.md", "routes", "from the route table", routesTable()),

@@ -12,8 +12,11 @@ export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
 /** For the manual and `--help`. */
 export const EXIT_CODE_MEANINGS: readonly (readonly [ExitCode, string])[] = [
   [EXIT_CODES.ok, "it is done"],
-  [EXIT_CODES.usage, "the command, or what it sends, is wrong; nothing was changed"],
-  [EXIT_CODES.server, "the broker or a database cannot be reached, or it refused or failed"],
+  [EXIT_CODES.usage, "the command, or what it sends, is wrong"],
+  [
+    EXIT_CODES.server,
+    "the broker or a database cannot be reached, refused or failed; or it is not as it should be (doctor, adopt)",
+  ],
   [EXIT_CODES.notAllowed, "the token is missing, wrong, or its role does not allow it"],
   [EXIT_CODES.empty, "there is no message (pop, tail)"],
 ];
