@@ -1,5 +1,6 @@
 /**
- * Some pages of docs/ are printed from tables in the code, so that they cannot say anything else.
+ * Some pages of docs/, and the client's types of the control plane, are printed from tables in the code, so
+ * that they cannot say anything else.
  *
  *   node scripts/generate-docs.mjs            writes the pages
  *   node scripts/generate-docs.mjs --check    exits with 1 if a page differs from what would be written
@@ -12,6 +13,7 @@ import { ERRORS } from "@queen/protocol";
 import { ACCESSES, MAY, ROLES } from "../packages/broker/dist/src/access/roles.js";
 import { configurationPage } from "../packages/broker/dist/src/config.js";
 import { manualPage } from "../packages/cli/dist/src/manual.js";
+import { routeTypes } from "./route-types.mjs";
 
 /** What a client does about each error. */
 const WHAT_TO_DO = {
@@ -48,26 +50,28 @@ const WHAT_TO_DO = {
 };
 
 const HEADER = "<!-- Written by scripts/generate-docs.mjs; edit the tables it reads. -->\n\n";
+const ROUTES = routeTable({ timeoutMs: 30_000, batch: 1 });
 const PAGES = {
-  "cli.md": HEADER + manualPage(),
-  "configuration.md": HEADER + configurationPage(),
-  "errors.md": HEADER + errorsPage(),
-  "http-api.md": withTable("http-api.md", "routes", "from the route table", routesTable()),
-  "security.md": withTable("security.md", "roles", "from the table of roles", rolesTable()),
+  "docs/cli.md": HEADER + manualPage(),
+  "docs/configuration.md": HEADER + configurationPage(),
+  "docs/errors.md": HEADER + errorsPage(),
+  "docs/http-api.md": withTable("http-api.md", "routes", "from the route table", routesTable()),
+  "docs/security.md": withTable("security.md", "roles", "from the table of roles", rolesTable()),
+  "packages/client/src/admin/routes.ts": routeTypes(ROUTES),
 };
 
 const check = process.argv.includes("--check");
-const folder = new URL("../docs/", import.meta.url);
-mkdirSync(folder, { recursive: true });
+const root = new URL("../", import.meta.url);
 for (const [name, page] of Object.entries(PAGES)) {
-  const file = new URL(name, folder);
+  const file = new URL(name, root);
   if (page === readOrEmpty(file)) continue;
   if (check) {
-    console.error(`docs/${name} is not up to date; run: node scripts/generate-docs.mjs`);
+    console.error(`${name} is not up to date; run: node scripts/generate-docs.mjs`);
     process.exitCode = 1;
   } else {
+    mkdirSync(new URL(".", file), { recursive: true });
     writeFileSync(file, page);
-    console.log(`wrote docs/${name}`);
+    console.log(`wrote ${name}`);
   }
 }
 
@@ -103,7 +107,7 @@ function withTable(name, what, source, table) {
 }
 
 function routesTable() {
-  const rows = routeTable({ timeoutMs: 30_000, batch: 1 }).map(
+  const rows = ROUTES.map(
     ({ method, path, access, summary }) => `| ${method} | \`${path}\` | ${access} | ${summary} |`,
   );
   return `| method | path | access | |\n|---|---|---|---|\n${rows.join("\n")}\n`;

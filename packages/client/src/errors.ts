@@ -3,6 +3,9 @@
  * server's code and status; the others are the client's own. A call that its AbortSignal ended rejects with
  * the signal's reason, as `fetch` does.
  */
+import type { AckResult } from "./message.ts";
+import type { SchemaIssue } from "./standard-schema.ts";
+
 export class QueenError extends Error {
   override readonly name: string = "QueenError";
   readonly code: string;
@@ -135,5 +138,49 @@ export class ClosedError extends QueenError {
 
   constructor(message = "The client is closed: make a new Queen.") {
     super("CLOSED", message);
+  }
+}
+
+/** The lease is no longer held: it ran out, or an operator ended it. Others may have the messages. */
+export class LeaseLostError extends QueenError {
+  override readonly name = "LeaseLostError";
+  readonly leaseId: string;
+
+  constructor(leaseId: string, reason: string) {
+    super(
+      "LEASE_LOST",
+      `The lease is lost (${reason}): others may get its messages, so stop working on them.`,
+    );
+    this.leaseId = leaseId;
+  }
+}
+
+/** Some acks had no effect; `results` says which and why. */
+export class AckError extends QueenError {
+  override readonly name = "AckError";
+  readonly results: readonly AckResult[];
+
+  constructor(results: readonly AckResult[]) {
+    const refused = results.filter((result) => !result.success);
+    const [first] = refused;
+    super(
+      "ACK_REFUSED",
+      `${refused.length} of ${results.length} acks had no effect; message ${first?.transactionId}: ${first?.error}.`,
+    );
+    this.results = results;
+  }
+}
+
+/** A payload does not match the queue's schema. Nothing was pushed. */
+export class InvalidPayloadError extends QueenError {
+  override readonly name = "InvalidPayloadError";
+  /** The place in what was pushed. */
+  readonly index: number;
+  readonly issues: readonly SchemaIssue[];
+
+  constructor(index: number, issues: readonly SchemaIssue[], text: string) {
+    super("INVALID_PAYLOAD", `Item ${index} was not pushed: ${text}.`);
+    this.index = index;
+    this.issues = issues;
   }
 }

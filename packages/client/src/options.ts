@@ -20,8 +20,12 @@ export interface QueenOptions {
   readonly retryDelayMillis?: number;
   /** A broker that failed is tried again after at most so long; 5,000 unless said. */
   readonly recoverMillis?: number;
-  /** Instead of the runtime's `fetch`. */
+  /** Instead of the runtime's `fetch`; leases are renewed without a worker thread then. */
   readonly fetch?: typeof fetch;
+  /** Whether leases are renewed by a worker thread, also while a handler blocks this one; true unless said. */
+  readonly useWorker?: boolean;
+  /** Told what went wrong where the client goes on by itself: a pop that is tried again, an ack without effect. */
+  readonly onWarning?: (message: string, cause?: unknown) => void;
 }
 
 export const DEFAULT_URL = "http://localhost:6632";

@@ -33,3 +33,9 @@ export function judge(error: unknown, isRepeatable: boolean): Verdict {
   }
   return { again: false, elsewhere: false };
 }
+
+/** Whether the same request may succeed later, however often it failed by now. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof ServerError) return error.retryable || error.status >= 500;
+  return error instanceof ConnectionError || error instanceof TimeoutError;
+}

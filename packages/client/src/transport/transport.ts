@@ -12,7 +12,7 @@ import { judge } from "./retry.ts";
 export interface TransportOptions {
   readonly urls: readonly string[];
   readonly balancing: Balancing;
-  readonly token: string | (() => string | Promise<string>) | undefined;
+  readonly token: string | (() => string | undefined | Promise<string | undefined>) | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMillis: number;
   /** Rounds after the first one. */
@@ -39,6 +39,7 @@ export interface RequestOptions {
 
 // A server that asks for a longer wait gets its answer at once: the caller decides.
 const WAIT_MILLIS_MAX = 30_000;
+const DELAY_MILLIS_MAX = 5_000;
 const REPEATABLE = new Set(["GET", "HEAD", "PUT", "DELETE"]);
 
 export class Transport {
@@ -116,7 +117,8 @@ export class Transport {
 
   /** Doubles from round to round; the random part keeps clients from coming back all at once. */
   #delayMillis(round: number): number {
-    return this.#options.retryDelayMillis * 2 ** round * (0.75 + Math.random() / 2);
+    const delayMillis = Math.min(DELAY_MILLIS_MAX, this.#options.retryDelayMillis * 2 ** round);
+    return delayMillis * (0.75 + Math.random() / 2);
   }
 
   async #call(method: string, path: string, options: RequestOptions, signal: AbortSignal): Promise<Call> {
