@@ -12,6 +12,7 @@ import { routeTable } from "@queen/broker";
 import { ERRORS } from "@queen/protocol";
 import { ACCESSES, MAY, ROLES } from "../packages/broker/dist/src/access/roles.js";
 import { configurationPage } from "../packages/broker/dist/src/config.js";
+import { manualPage } from "../packages/cli/dist/src/manual.js";
 import { licencesPage } from "./licences.mjs";
 import { routeTypes } from "./route-types.mjs";
 
@@ -53,6 +54,7 @@ const WHAT_TO_DO = {
 const HEADER = "<!-- Written by scripts/generate-docs.mjs; edit the tables it reads. -->\n\n";
 const ROUTES = routeTable({ timeoutMs: 30_000, batch: 1 });
 const PAGES = {
+  "docs/cli.md": HEADER + manualPage(),
   "docs/configuration.md": HEADER + configurationPage(),
   "docs/errors.md": HEADER + errorsPage(),
   "docs/licences.md": HEADER + licencesPage(),

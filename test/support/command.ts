@@ -1,29 +1,78 @@
-/** The broker's program run to its end, as on a command line. */
-import { spawn } from "node:child_process";
+/** The `queen` command as a child process, by pipes: what it is given, what it prints, and its exit code. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+export const QUEEN = fileURLToPath(new URL("../../../packages/cli/bin/queen.js", import.meta.url));
+
 export interface CommandResult {
-  readonly code: number;
+  readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
+  /** What it printed, as JSON. */
+  readonly json: () => unknown;
+  /** What it printed, a JSON value a line. */
+  // biome-ignore lint/suspicious/noExplicitAny: answers of any route; a wrong field fails the assertion on it
+  readonly lines: () => any[];
 }
 
-const MAIN = fileURLToPath(new URL("../../../packages/broker/dist/src/main.js", import.meta.url));
+export interface CommandOptions {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly input?: string;
+}
 
-export function runCommand(argv: readonly string[], env: Record<string, string>): Promise<CommandResult> {
-  const child = spawn(process.execPath, ["--enable-source-maps", MAIN, ...argv], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let [stdout, stderr] = ["", ""];
+const running = new Set<ChildProcess>();
+// A folder for contexts that is not the person's own.
+const home = mkdtempSync(join(tmpdir(), "queen-home-"));
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+  rmSync(home, { recursive: true, force: true });
+});
+
+export const commandEnv = (env: CommandOptions["env"] = {}): NodeJS.ProcessEnv => ({
+  PATH: process.env.PATH,
+  HOME: home,
+  ...env,
+});
+
+/** Starts it; `ended` has the result. */
+export function startCommand(
+  args: readonly string[],
+  { env, input }: CommandOptions = {},
+): { readonly child: ChildProcess; readonly ended: Promise<CommandResult>; readonly stdout: () => string } {
+  const child = spawn(process.execPath, [QUEEN, ...args], { env: commandEnv(env), stdio: "pipe" });
+  running.add(child);
+  let stdout = "";
+  let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     stdout += chunk;
   });
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
     stderr += chunk;
   });
-  return new Promise((resolve, reject) => {
+  child.stdin.on("error", () => {}); // it may end before it has read everything
+  child.stdin.end(input ?? "");
+  const ended = new Promise<CommandResult>((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", (code) => resolve({ code: code ?? -1, stdout, stderr }));
+    child.once("close", (code) => {
+      running.delete(child);
+      resolve({
+        code,
+        stdout,
+        stderr,
+        json: () => JSON.parse(stdout),
+        lines: () =>
+          stdout
+            .split("\n")
+            .filter((line) => line !== "")
+            .map((line) => JSON.parse(line)),
+      });
+    });
   });
+  return { child, ended, stdout: () => stdout };
 }
+
+export const runCommand = (args: readonly string[], options?: CommandOptions): Promise<CommandResult> =>
+  startCommand(args, options).ended;

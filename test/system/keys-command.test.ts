@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { startBrokerProcess } from "../support/broker.ts";
-import { type CommandResult, runCommand } from "../support/command.ts";
+import { type CommandResult, runCommand } from "../support/broker-command.ts";
 import { createDatabase } from "../support/database.ts";
 import { HttpClient } from "../support/http.ts";
 import { newQueue, type System, startSystem, until } from "../support/system.ts";

@@ -17,6 +17,8 @@ export interface Migrated {
   readonly version: string;
 }
 
+export type OnApplied = (name: string, done: number, total: number) => void;
+
 export class SchemaChangedError extends Error {
   override readonly name = "SchemaChangedError";
 }
@@ -28,9 +30,13 @@ const LOCK_TIMEOUT = "3s";
 
 /**
  * In one transaction under one lock: of several brokers that start at once, one works, the others wait and then
- * find nothing to do.
+ * find nothing to do. `onApplied` hears of each file that was applied, with how many of how many are done.
  */
-export async function migrate(session: SqlSession, wanted: Release = release()): Promise<Migrated> {
+export async function migrate(
+  session: SqlSession,
+  wanted: Release = release(),
+  onApplied: OnApplied = () => undefined,
+): Promise<Migrated> {
   const { rows: server } = await session.query("select current_setting('server_version_num')::int as number");
   if (Number(server[0]?.number) < LOWEST_SERVER_VERSION) {
     throw new SchemaChangedError(
@@ -48,7 +54,7 @@ export async function migrate(session: SqlSession, wanted: Release = release()):
       return { files: [], version: found.version };
     }
     await session.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
-    const files = await applyAll(session, wanted);
+    const files = await applyAll(session, wanted, onApplied);
     if (found?.version !== wanted.version || found.oldestBroker !== wanted.oldestBroker)
       await writeVersion(session, wanted);
     await session.query("commit");
@@ -90,8 +96,7 @@ function checkUsable(schema: Version, { version }: Version): void {
   );
 }
 
-async function applyAll(session: SqlSession, wanted: Release): Promise<string[]> {
-  const changed: string[] = [];
+async function applyAll(session: SqlSession, wanted: Release, onApplied: OnApplied): Promise<string[]> {
   // Asked first: where the schema is up to date, a role without the right to create can run a broker.
   const { rows: ledger } = await session.query("select to_regclass('queen.applied') is not null as exists");
   if (ledger[0]?.exists !== true) {
@@ -101,8 +106,9 @@ async function applyAll(session: SqlSession, wanted: Release): Promise<string[]>
   }
   const { rows } = await session.query("select name, sha256 from queen.applied");
   const applied = new Map(rows.map((row) => [row.name, row.sha256]));
+  const due: SqlFile[] = [];
   for (const file of wanted.migrations) {
-    if (!applied.has(file.name)) changed.push(await apply(session, file));
+    if (!applied.has(file.name)) due.push(file);
     else if (applied.get(file.name) !== sha256(file)) {
       throw new SchemaChangedError(
         `${file.name} was changed after it was applied to this database. Migrations are append-only: ` +
@@ -110,8 +116,11 @@ async function applyAll(session: SqlSession, wanted: Release): Promise<string[]>
       );
     }
   }
-  for (const file of wanted.procedures) {
-    if (applied.get(file.name) !== sha256(file)) changed.push(await apply(session, file));
+  due.push(...wanted.procedures.filter((file) => applied.get(file.name) !== sha256(file)));
+  const changed: string[] = [];
+  for (const file of due) {
+    changed.push(await apply(session, file));
+    onApplied(file.name, changed.length, due.length);
   }
   return changed;
 }

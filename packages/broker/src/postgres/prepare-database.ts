@@ -10,7 +10,7 @@
  * it is tried again for ever. A migration that the server refuses is for a person to decide.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { migrate, release, SchemaChangedError } from "@queen/schema";
+import { migrate, type OnApplied, release, SchemaChangedError } from "@queen/schema";
 import pg from "pg";
 import type { Log } from "../telemetry.ts";
 import { type DatabaseHost, type DatabaseSettings, describe } from "./database-settings.ts";
@@ -22,6 +22,8 @@ export interface PrepareOptions {
   readonly log: Log;
   /** Ends the attempts; the promise is then rejected with an AbortError. */
   readonly signal: AbortSignal;
+  /** Hears of each file of the schema that was applied: how many of how many. */
+  readonly applied?: OnApplied;
 }
 
 /** The message says what is wrong and what to do. */
@@ -34,8 +36,8 @@ const PAUSE_MS_MAX = 2_000;
 // A database that stays away is mentioned again, but does not fill the log.
 const REMIND_EVERY_MS = 60_000;
 
-/** Resolves when the schema is up to date. Rejects with a DatabaseRefusedError, or when aborted. */
-export async function prepareDatabase(options: PrepareOptions): Promise<void> {
+/** Resolves with the files that were applied, when the schema is up to date. Rejects with a DatabaseRefusedError, or when aborted. */
+export async function prepareDatabase(options: PrepareOptions): Promise<readonly string[]> {
   const { database, log, signal } = options;
   const wanted = release();
   let toldReason = "";
@@ -45,13 +47,13 @@ export async function prepareDatabase(options: PrepareOptions): Promise<void> {
     try {
       const client = await connectToPrimary(options);
       try {
-        const { files, version: schema } = await migrate(client, wanted);
+        const { files, version: schema } = await migrate(client, wanted, options.applied);
         const server = database.hosts.length > 1 ? `${client.host}:${client.port}` : undefined;
         const facts = { database: describe(database), server, schema, filesApplied: files.length };
         log.info(facts, "database.prepared");
         if (schema !== wanted.version)
           log.warn({ message: newerSchema(schema, wanted.version) }, "database.newer-schema");
-        return;
+        return files;
       } finally {
         hangUp(client);
       }

@@ -1,0 +1,142 @@
+/**
+ * An adoption brings everything of a source over, lane by lane:
+ *
+ *   queue ──▶ made, with its groups, paused ──▶ lanes: messages in their order, chunk by chunk, one commit each
+ *                                                 └──▶ places of groups and dead letters ──▶ options, pause ended
+ *
+ * The target knows how far each lane is and notes it in the commit that brings the messages. So an adoption that was
+ * cut off anywhere goes on from there, and one that is run again brings only what is new.
+ */
+import { CommandError } from "../exit-codes.ts";
+import type { Progress } from "../output/progress.ts";
+import { fragmentsOf } from "./fragments.ts";
+import { optionsOf } from "./options.ts";
+import type { GroupReport, LaneReport } from "./report.ts";
+import type { Position, Source, SourceCursor, SourceLane, SourceMessage, SourceQueue } from "./source.ts";
+import type { AdoptedLane, Target } from "./target.ts";
+
+// Messages of one chunk: a few at first, then as many as make about so many bytes.
+const CHUNK_MESSAGES_FIRST = 100;
+const CHUNK_MESSAGES_MAX = 2_000;
+const CHUNK_BYTES = 4 * 1024 * 1024;
+const LANES_AT_ONCE = 1_000;
+
+export interface AdoptionOptions {
+  readonly source: Source;
+  readonly target: Target;
+  readonly keys: readonly Buffer[];
+  readonly progress: Progress;
+}
+
+export class Adoption {
+  readonly #options: AdoptionOptions;
+  readonly #chunk = new ChunkSize();
+
+  constructor(options: AdoptionOptions) {
+    this.#options = options;
+  }
+
+  /** Brings one queue over; yields what became of each of its lanes. */
+  async *queue(queue: SourceQueue, lanes: readonly SourceLane[]): AsyncGenerator<LaneReport> {
+    const { source, target } = this.#options;
+    const options = optionsOf(queue);
+    const isUnderWay = await target.isUnderWay(queue.name);
+    const isOpened = isUnderWay !== false || (await this.#isBehind(queue.name, lanes));
+    if (isOpened) await target.beginQueue(queue, options, await source.groups(queue.name));
+    for (let start = 0; start < lanes.length; start += LANES_AT_ONCE) {
+      const some = lanes.slice(start, start + LANES_AT_ONCE);
+      const adopted = await target.lanes(queue.name, some, { isMade: isOpened });
+      for (const [index, lane] of some.entries()) yield await this.#lane(lane, adopted.get(index));
+    }
+    if (isOpened) await target.endQueue(queue, options);
+  }
+
+  /** Whether the source has lanes or messages that are not here. */
+  async #isBehind(queue: string, lanes: readonly SourceLane[]): Promise<boolean> {
+    for (let start = 0; start < lanes.length; start += LANES_AT_ONCE) {
+      const some = lanes.slice(start, start + LANES_AT_ONCE);
+      const adopted = await this.#options.target.lanes(queue, some, { isMade: false });
+      if (some.some(({ messages }, index) => (adopted.get(index)?.messages ?? -1) < messages)) return true;
+    }
+    return false;
+  }
+
+  async #lane(lane: SourceLane, adopted: AdoptedLane | undefined): Promise<LaneReport> {
+    const { source, target, progress } = this.#options;
+    const cursors = await source.cursors(lane.id);
+    const report = reportOf(lane, adopted, cursors);
+    if (adopted?.messages === undefined || report.problem !== undefined) {
+      progress.add(lane.messages);
+      return { ...report, problem: report.problem ?? "the lane was deleted meanwhile: run it again" };
+    }
+    try {
+      const here = await this.#messages(lane, adopted);
+      const letters = lane.letters === 0 ? [] : await source.letters(lane.id);
+      const places = await target.setPlaces(lane, cursors, letters);
+      return {
+        ...report,
+        messages: { source: lane.messages, here },
+        deadLetters: { source: lane.letters, here: Math.max(adopted.letters, letters.length) },
+        groups: groupsOf(cursors, places),
+      };
+    } catch (error) {
+      if ((error as { code?: string }).code !== "QN409" || error instanceof CommandError) throw error;
+      return { ...report, problem: (error as Error).message };
+    }
+  }
+
+  /** Resolves with how many messages of the lane are here. */
+  async #messages(lane: SourceLane, adopted: AdoptedLane): Promise<number> {
+    const { source, target, keys, progress } = this.#options;
+    let here = adopted.messages!;
+    let position: Position | undefined = adopted.position;
+    while (here < lane.messages) {
+      const messages = await source.messages(lane.id, position, this.#chunk.messages);
+      if (messages.length === 0) break; // the source has lost some that are here already
+      here = await target.addMessages(lane, here, fragmentsOf(messages, keys));
+      position = messages.at(-1)!;
+      this.#chunk.learn(messages);
+      progress.add(messages.length);
+    }
+    return here;
+  }
+}
+
+const groupsOf = (cursors: readonly SourceCursor[], here: ReadonlyMap<string, number>): GroupReport[] =>
+  cursors.map(({ group, after }) => ({ group, source: after, here: here.get(group) ?? null }));
+
+/** What is there and here, before anything is done; undefined: there is no such lane here. */
+export function reportOf(
+  lane: SourceLane,
+  adopted: AdoptedLane | undefined,
+  cursors: readonly SourceCursor[],
+): LaneReport {
+  return {
+    queue: lane.queue,
+    partition: lane.name,
+    messages: { source: lane.messages, here: adopted?.messages ?? 0 },
+    deadLetters: { source: lane.letters, here: adopted?.letters ?? 0 },
+    groups: groupsOf(cursors, new Map()),
+    ...problemOf(adopted),
+  };
+}
+
+function problemOf(adopted: AdoptedLane | undefined): { problem?: string } {
+  if (adopted === undefined || adopted.messages !== undefined) return {};
+  const { nextOffset } = adopted;
+  // A lane that is empty here is taken when it is brought over.
+  if (nextOffset === 0) return {};
+  return {
+    problem: `the lane has ${nextOffset} messages of its own here, so that those of the source would lose their places`,
+  };
+}
+
+class ChunkSize {
+  messages = CHUNK_MESSAGES_FIRST;
+
+  learn(chunk: readonly SourceMessage[]): void {
+    const bytes = chunk.reduce((sum, { payload }) => sum + payload.length + 1, 0);
+    const wanted = Math.floor(CHUNK_BYTES / (bytes / chunk.length));
+    this.messages = Math.max(1, Math.min(CHUNK_MESSAGES_MAX, wanted, this.messages * 4));
+  }
+}
