@@ -6,6 +6,7 @@
 import { BrokerError } from "@queen/protocol";
 import type { Guard } from "../access/guard.ts";
 import { sessionOf } from "../access/session-cookie.ts";
+import { json } from "./answers.ts";
 import { readQuery } from "./parameters.ts";
 import type { Answer, Request, Route, Sink } from "./route.ts";
 import type { Router } from "./router.ts";
@@ -60,15 +61,29 @@ export class Live {
     if (named.length === 0 || named.length > PATHS_MAX) {
       throw new BrokerError("VALIDATION_FAILED", `follow must name 1 to ${PATHS_MAX} paths.`);
     }
-    const feeds = await Promise.all(named.map((path) => this.#feed(path, request)));
+    const found = await Promise.all(named.map((path) => this.#feedOrRefusal(path, request)));
+    const feeds = found.flatMap((each) => (typeof each === "string" ? [] : [each]));
+    const refusals = found.flatMap((each) => (typeof each === "string" ? [each] : []));
     const { authorization } = request.headers;
     const credential = typeof authorization === "string" ? authorization : sessionOf(request.headers);
     return {
       status: 200,
       contentType: "text/event-stream",
       headers: { "Cache-Control": "no-store", "X-Accel-Buffering": "no" },
-      stream: (sink) => this.#join({ sink, credential, feeds }),
+      stream: (sink) => {
+        for (const refusal of refusals) sink.write(refusal);
+        this.#join({ sink, credential, feeds });
+      },
     };
+  }
+
+  /** What cannot be followed is told once, and does not keep the rest from being followed. */
+  async #feedOrRefusal(path: string, request: Request): Promise<Feed | string> {
+    try {
+      return await this.#feed(path, request);
+    } catch (error) {
+      return eventOf(path, this.#told(error));
+    }
   }
 
   /** Finds what a path means, and checks that the follower may read it. */
@@ -180,24 +195,24 @@ export class Live {
   }
 
   async #event({ path, request, route }: Feed): Promise<string> {
-    let status = 200;
-    let total: string | undefined;
-    let body: string;
     try {
-      const answer = await route.handle(request, {
-        query: readQuery(route.query, request.query),
-        body: undefined,
-      });
-      status = answer.status;
-      total = answer.headers?.["Queen-Total"];
-      const text = answer.body ?? "null";
-      body = answer.isText ? text : Buffer.from(text, "latin1").toString();
+      const input = { query: readQuery(route.query, request.query), body: undefined };
+      return eventOf(path, await route.handle(request, input));
     } catch (error) {
-      const known = this.#options.classify(error);
-      status = known.status;
-      body = JSON.stringify({ error: known.message, code: known.code });
+      return eventOf(path, this.#told(error));
     }
-    const data = `{"path":${JSON.stringify(path)},"status":${status},"total":${total ?? null},"body":${body}}`;
-    return `data: ${data.replaceAll(/\r\n|\r|\n/g, "\ndata: ")}\n\n`;
   }
+
+  #told(error: unknown): Answer {
+    const { status, message, code } = this.#options.classify(error);
+    return json(status, { error: message, code });
+  }
+}
+
+function eventOf(path: string, answer: Answer): string {
+  const text = answer.body ?? "null";
+  const body = answer.isText ? text : Buffer.from(text, "latin1").toString();
+  const total = answer.headers?.["Queen-Total"] ?? null;
+  const data = `{"path":${JSON.stringify(path)},"status":${answer.status},"total":${total},"body":${body}}`;
+  return `data: ${data.replaceAll(/\r\n|\r|\n/g, "\ndata: ")}\n\n`;
 }
