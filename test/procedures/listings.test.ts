@@ -295,7 +295,7 @@ test("dead letters are found by index, whatever the filter is", async () => {
     ]) {
       const before = await read();
       const { rows } = await client.query(
-        `select * from queen.dead_letters_matching($1, $2, $3, now() - $4::interval, null, null, null, 50, 100)`,
+        `select * from queen.dead_letters_matching($1, $2, $3, null, now() - $4::interval, null, null, null, 50, 100)`,
         [queue, group, partition, from],
       );
       assert.equal(rows.length, 50);

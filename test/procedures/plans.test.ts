@@ -147,11 +147,12 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
     filter.offset ?? 0,
   ]);
   const letters = [
-    [null, null, null, null, null],
-    ["shop.orders", null, null, null, null],
-    ["shop.orders", "audit", null, null, null],
-    ["shop.orders", null, "lane-3", null, null],
-    [null, null, null, anHourAgo, anHourAgo],
+    [null, null, null, null, null, null],
+    ["shop.orders", null, null, null, null, null],
+    ["shop.orders", "audit", null, null, null, null],
+    ["shop.orders", null, "lane-3", null, null, null],
+    ["shop.orders", null, null, "e", null, null],
+    [null, null, null, null, anHourAgo, anHourAgo],
   ];
   return {
     queen_list_groups: [[null], ["shop.orders"]],
@@ -208,6 +209,11 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
       ["shop.orders", "audit", null, anHourAgo],
       ["shop.orders", "audit", "long", anHourAgo],
     ],
+    queen_preview_seek: [
+      ["shop.orders", "audit", null, null],
+      ["shop.orders", "audit", null, anHourAgo],
+      ["shop.orders", "audit", "long", anHourAgo],
+    ],
     queen_set_subscription: [["audit", anHourAgo]],
     queen_delete_group: [
       ["audit", null, true],
@@ -244,6 +250,10 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
       [[short], [3], ""],
       [[long], [4], "audit"],
     ],
+    queen_list_dead_letter_errors: [
+      [null, null, 100],
+      ["shop.orders", "audit", 100],
+    ],
     queen_requeue: [[[letter]]],
     queen_purge_dead_letters: [[[letter]]],
 
@@ -256,9 +266,13 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
       [events, null, 0, null, 100_000],
     ],
 
+    queen_show_lane: [
+      ["shop.orders", "long"],
+      ["bus.events", "lane-7"],
+    ],
     queen_queue_figures: [[null], [orders]],
     queen_list_lanes: [
-      ...["name", "depth", "age"].flatMap((sort) => [
+      ...["name", "depth", "age", "trouble"].flatMap((sort) => [
         [orders, null, sort, 100, 0],
         [null, "lane-1", sort, 100, 50],
       ]),

@@ -47,10 +47,6 @@ describe("the OpenAPI document", () => {
     assert.match(String(headers["content-type"]), /^text\/html/);
     assert.match(String(headers["content-security-policy"]), /default-src 'none'/);
     assert.doesNotMatch(text, /<script|https?:\/\//);
-    const home = await client.request("GET", "/", undefined, { headers: { host: "<b>:1" } });
-    assert.equal(home.status, 200);
-    assert.match(home.text, /href="docs"/);
-    assert.match(home.text, /curl &lt;b&gt;:1\/api/);
     for (const route of table) assert.ok(text.includes(`id="${operationOf(route).operationId}"`), route.path);
   });
 
@@ -116,6 +112,7 @@ describe("the OpenAPI document", () => {
         queues: ["a.*"],
         expiresAt: "2036-01-01T00:00:00Z",
       },
+      "POST /api/v1/session": { credential: "qk_1" },
       "POST /api/v1/system/spool/retry": { ids: ["1"], all: false },
       "POST /api/v1/system/spool/discard": { ids: ["1"], all: false },
       "POST /api/v1/consumer-groups/:group/subscription": { subscriptionTimestamp: "2026-01-01T00:00:00Z" },

@@ -114,6 +114,10 @@ test("queues: the newest first, with figures; by part of the name, namespace, ta
     createdAt: queue.createdAt,
     partitions: 1,
     messages: { total: 3, pending: 3, processing: 0 },
+    lagSeconds: 0,
+    inPerSecond: 0,
+    outPerSecond: 0,
+    deadLetters: 0,
   });
 });
 
@@ -232,6 +236,7 @@ test("the status of a queue has its options, and per partition how far it was co
     task: "",
     createdAt: shown.createdAt,
     priority: 3,
+    options: shown.options,
     config: {
       leaseTime: 77,
       retryLimit: 5,
@@ -241,6 +246,8 @@ test("the status of a queue has its options, and per partition how far it was co
       deadLetterQueue: true,
     },
   });
+  assert.equal(Object.keys(shown.options).length, 18);
+  assert.deepEqual([shown.options.maxSize, shown.options.windowBuffer], [9, 0]);
   const [lane] = partitions;
   assert.deepEqual(lane, {
     id: lane.id,
@@ -253,6 +260,7 @@ test("the status of a queue has its options, and per partition how far it was co
     oldestMessage: lane.oldestMessage,
     newestMessage: lane.newestMessage,
     oldestPending: lane.oldestPending,
+    retrying: 0,
   });
   assert.ok(lane.lastActivity >= lane.newestMessage);
   assert.deepEqual(totals, { messages: six(3, 1, 0), ...six(3, 1, 0) });

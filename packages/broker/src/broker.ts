@@ -40,13 +40,17 @@ import { ConsumerGroupRoutes } from "./http/consumer-groups.ts";
 import { DataPlane, type DataPlaneOptions } from "./http/data-plane.ts";
 import { DeadLetterRoutes } from "./http/dead-letters.ts";
 import { DiagnosisRoutes } from "./http/diagnosis.ts";
+import { Live } from "./http/live.ts";
 import { MaintenanceRoutes } from "./http/maintenance.ts";
 import { MessageRoutes } from "./http/messages.ts";
+import { Page } from "./http/page.ts";
 import { PauseRoutes } from "./http/pauses.ts";
 import { RequestMeter } from "./http/request-meter.ts";
 import { ResourceRoutes } from "./http/resources.ts";
+import { Router } from "./http/router.ts";
 import { routes } from "./http/routes.ts";
 import { HttpServer } from "./http/server.ts";
+import { SessionRoutes } from "./http/sessions.ts";
 import { SharedState } from "./http/shared-state.ts";
 import { SpoolRoutes } from "./http/spool.ts";
 import { StatusRoutes } from "./http/status.ts";
@@ -125,6 +129,8 @@ const DELIVERED_BYTES_MAX = 64 * 1024 * 1024;
 const LANES_MAX = 1_000_000;
 // Others are told at once of so many lanes that an operator moved; they find the rest by looking.
 const LANES_TOLD_MAX = 1_000;
+// Where the build puts the web page, beside the compiled broker.
+const PAGE_FOLDER = new URL("../page/", import.meta.url);
 const MEGABYTE = 1024 * 1024;
 // A stopping broker gives its last spans at least and at most so long, also where requests took all its time.
 const SPANS_MS_MIN = 500;
@@ -707,8 +713,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     version,
   });
 
-  const server = new HttpServer({
-    routes: routes(
+  const live = new Live({ router: () => router, guard, queueOfPartition, classify, now });
+  const router = new Router(
+    routes(
       {
         data: dataPlane,
         admin,
@@ -716,7 +723,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         groups: new ConsumerGroupRoutes(groups, readTimestamp),
         letters: new DeadLetterRoutes(letters, readTimestamp, keyring),
         messages: new MessageRoutes(messages, readTimestamp, keyring),
-        resources: new ResourceRoutes({ figures, throughput: () => analytics.throughput(), now }),
+        resources: new ResourceRoutes({
+          figures,
+          throughput: () => analytics.throughput(),
+          recentQueues: () => analytics.recentQueues(),
+          now,
+        }),
         traces: new TraceRoutes(traces, keyring),
         pauses: new PauseRoutes(new Pausing({ use, changed: (queue) => hints.queuesChanged([queue]) })),
         maintenance: new MaintenanceRoutes({
@@ -732,12 +744,18 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         analytics: new AnalyticsRoutes({ analytics, readTimestamp, clockMs }),
         sweeps: new SweepRoutes({ sweeps: new Sweeps(use), readTimestamp, clockMs }),
         spool: new SpoolRoutes(spool, seal, spoolFolder ?? null),
+        sessions: new SessionRoutes({ guard, isTls: config.tlsCertificateFile !== undefined, version }),
+        live,
+        page: new Page(PAGE_FOLDER),
       },
       {
         popDefaults: { timeoutMs: config.popTimeoutMsDefault, batch: config.popBatchSizeDefault },
         version,
       },
     ),
+  );
+  const server = new HttpServer({
+    router,
     bodyBytesMax: config.bodyBytesMax,
     guard,
     audit,

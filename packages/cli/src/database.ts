@@ -63,7 +63,7 @@ async function startOwn(call: Call) {
   }
 }
 
-async function prepare(call: Call, settings: DatabaseSettings): Promise<string[]> {
+async function prepare(call: Call, settings: DatabaseSettings): Promise<readonly string[]> {
   const end = new AbortController();
   const timer = setTimeout(() => end.abort(), AWAY_MS_MAX);
   let reason = "it cannot be reached";

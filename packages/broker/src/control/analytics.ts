@@ -8,6 +8,7 @@ import * as statements from "../postgres/statements.ts";
 import type { Figures } from "./figures.ts";
 import { SharedReadings } from "./shared-readings.ts";
 
+export type { RecentQueue } from "../metering/cluster-families.ts";
 export type {
   GaugeLeaf,
   ListedWorker,
@@ -79,6 +80,7 @@ export class Analytics {
   readonly #counts: SharedReadings<string, Omit<Counts, "queues">>;
   readonly #cluster: SharedReadings<null, ClusterFigures>;
   readonly #throughput: SharedReadings<null, Throughput>;
+  readonly #recentQueues: SharedReadings<null, readonly RecentQueue[]>;
   readonly #postgres: SharedReadings<null, unknown>;
 
   constructor({ use, figures, now }: AnalyticsOptions) {
@@ -87,6 +89,7 @@ export class Analytics {
     this.#counts = new SharedReadings((key) => this.#readCounts(JSON.parse(key)), now);
     this.#cluster = new SharedReadings(() => this.#readCluster(), now, CLUSTER_KEPT_MS_MAX);
     this.#throughput = new SharedReadings(() => this.#readThroughput(), now);
+    this.#recentQueues = new SharedReadings(() => this.#readRecentQueues(), now, CLUSTER_KEPT_MS_MAX);
     this.#postgres = new SharedReadings(() => this.#readPostgres(), now);
   }
 
@@ -108,6 +111,11 @@ export class Analytics {
   /** Messages stored and finished per second, over the last one to two minutes. */
   throughput(): Promise<Throughput> {
     return this.#throughput.get(null).then(({ value }) => value);
+  }
+
+  /** What was done with each queue in its last finished minute, where that is less than five minutes ago. */
+  recentQueues(): Promise<readonly RecentQueue[]> {
+    return this.#recentQueues.get(null).then(({ value }) => value);
   }
 
   postgres(): Promise<unknown> {
@@ -224,6 +232,11 @@ export class Analytics {
     const { pushed, finished, seconds } = row!;
     const perSecond = (count: number): number => Math.round((count / seconds) * 100) / 100;
     return { ingestedPerSecond: perSecond(pushed), processedPerSecond: perSecond(finished) };
+  }
+
+  async #readRecentQueues(): Promise<readonly RecentQueue[]> {
+    const [recent] = await this.#use((session) => session.run(statements.recentMinutes, []));
+    return recent!.queues as readonly RecentQueue[];
   }
 
   async #readPostgres(): Promise<unknown> {

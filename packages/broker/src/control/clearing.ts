@@ -62,7 +62,14 @@ export class Clearing {
   }
 
   async #purge(queue: string, partition: string | undefined): Promise<number> {
-    const filter = { queue, partition, consumerGroup: undefined, from: undefined, to: undefined };
+    const filter = {
+      queue,
+      partition,
+      consumerGroup: undefined,
+      error: undefined,
+      from: undefined,
+      to: undefined,
+    };
     for (let purged = 0; ; ) {
       const count = await this.#options.letters.purge({ filter }, LETTERS_PER_ROUND);
       purged += count;

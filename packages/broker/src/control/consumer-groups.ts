@@ -60,13 +60,19 @@ export class ConsumerGroups {
     const [row] = await this.#options.use((session) =>
       session.run(statements.seek, [queue, group, partition ?? null, at ?? null]),
     );
-    const { queueId, groupId, partitionId, lanes, movedTo, ready } = row!;
-    if (queueId === null) throw new BrokerError("NOT_FOUND", "Queue not found");
-    if (groupId === null) throw new BrokerError("NOT_FOUND", "Consumer group not found");
-    if (partition !== undefined && partitionId === null)
-      throw new BrokerError("NOT_FOUND", "Partition not found");
+    checkFound(row!, partition);
+    const { partitionId, lanes, movedTo, ready } = row!;
     this.#options.moved(queue, group, ready);
     return { lanes, partition: partitionId, movedTo };
+  }
+
+  /** What a seek would do. */
+  async preview({ queue, group, partition, at }: Seek): Promise<statements.SeekPreviewRow> {
+    const [row] = await this.#options.use((session) =>
+      session.run(statements.previewSeek, [queue, group, partition ?? null, at ?? null]),
+    );
+    checkFound(row!, partition);
+    return row!;
   }
 
   /** Returns in how many queues. */
@@ -86,4 +92,13 @@ export class ConsumerGroups {
     for (const name of row!.queues) this.#options.moved(name, group, []);
     return row!.lanes;
   }
+}
+
+type Found = { readonly [K in "queueId" | "groupId" | "partitionId"]: number | null };
+
+function checkFound({ queueId, groupId, partitionId }: Found, partition: string | undefined): void {
+  if (queueId === null) throw new BrokerError("NOT_FOUND", "Queue not found");
+  if (groupId === null) throw new BrokerError("NOT_FOUND", "Consumer group not found");
+  if (partition !== undefined && partitionId === null)
+    throw new BrokerError("NOT_FOUND", "Partition not found");
 }

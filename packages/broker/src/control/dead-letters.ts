@@ -6,13 +6,15 @@ import { POP_BYTES_MAX } from "@queen/protocol";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 
-export type { DeadLetterRow, RequeuedRow } from "../postgres/statements.ts";
+export type { DeadLetterErrorRow, DeadLetterRow, RequeuedRow } from "../postgres/statements.ts";
 
 export interface DeadLetterFilter {
   /** Undefined: any. */
   readonly queue: string | undefined;
   readonly consumerGroup: string | undefined;
   readonly partition: string | undefined;
+  /** The whole error. */
+  readonly error: string | undefined;
   /** When they failed, both ends included; as PostgreSQL writes times. */
   readonly from: string | undefined;
   readonly to: string | undefined;
@@ -69,6 +71,17 @@ export class DeadLetters {
     return { letters, hasMore, total };
   }
 
+  /** By error, the most frequent first. */
+  errors(
+    queue: string | undefined,
+    consumerGroup: string | undefined,
+    limit: number,
+  ): Promise<statements.DeadLetterErrorRow[]> {
+    return this.#options.use((session) =>
+      session.run(statements.listDeadLetterErrors, [queue ?? null, consumerGroup ?? null, limit]),
+    );
+  }
+
   async count(filter: DeadLetterFilter): Promise<number> {
     const [count] = await this.#options.use((session) =>
       session.run(statements.countDeadLetters, values(filter)),
@@ -119,6 +132,7 @@ const values = (filter: DeadLetterFilter): (string | null)[] => [
   filter.queue ?? null,
   filter.consumerGroup ?? null,
   filter.partition ?? null,
+  filter.error ?? null,
   filter.from ?? null,
   filter.to ?? null,
 ];

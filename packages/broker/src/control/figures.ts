@@ -9,7 +9,7 @@ import { type Reading, SharedReadings } from "./shared-readings.ts";
 
 export type { LaneFiguresRow, ListedGroupRow, QueueFiguresRow } from "../postgres/statements.ts";
 
-export const LANE_SORTS = ["name", "depth", "age"] as const;
+export const LANE_SORTS = ["name", "depth", "age", "trouble"] as const;
 
 export interface LanePage {
   /** Undefined: the lanes of all queues. */
@@ -77,6 +77,12 @@ export class Figures {
       session.run(statements.listLanes, [queue ?? null, search ?? null, sort, limit, offset]),
     );
     return { lanes: rows.flatMap(({ lane }) => (lane ? [lane] : [])), total: rows[0]!.lanes };
+  }
+
+  /** Undefined: there is no such queue or partition. */
+  async lane(queue: string, partition: string): Promise<statements.ShownLane | undefined> {
+    const [lane] = await this.#use((session) => session.run(statements.showLane, [queue, partition]));
+    return lane ?? undefined;
   }
 
   async #row(name: string): Promise<Record<string, unknown> | undefined> {

@@ -130,6 +130,29 @@ export class ConsumerGroupRoutes {
     });
   }
 
+  /** In one partition, or in all. */
+  async previewSeek(
+    request: Request,
+    query: { toEnd: boolean; timestamp: string | undefined },
+  ): Promise<Answer> {
+    const { partition } = request.params;
+    const { timestamp } = query;
+    const at = await this.#place({ timestamp, toEnd: query.toEnd });
+    const { lanes, again, skipped, leased } = await this.#groups.preview({
+      queue: queue(request),
+      group: group(request),
+      partition: partition === undefined ? undefined : checkName(partition, "partition"),
+      at,
+    });
+    return json(200, {
+      targetTimestamp: at === undefined ? null : isoTime(at),
+      partitionsMoved: lanes,
+      deliveredAgain: again,
+      skipped,
+      leasesEnded: leased,
+    });
+  }
+
   /** The time to move to; undefined: the end. */
   async #place(body: SeekBody): Promise<string | undefined> {
     const { toEnd, timestamp } = body;

@@ -26,7 +26,9 @@ const REQUEUED_AT_ONCE_MAX = 1_000;
 const PURGED_AT_ONCE_MAX = 10_000;
 
 /** Which letters are meant. */
-type Fields = { readonly [K in "queue" | "consumerGroup" | "partition" | "from" | "to"]?: unknown };
+type Fields = {
+  readonly [K in "queue" | "consumerGroup" | "partition" | "error" | "from" | "to"]?: unknown;
+};
 
 const invalid = (message: string): BrokerError => new BrokerError("VALIDATION_FAILED", message);
 
@@ -54,6 +56,24 @@ export class DeadLetterRoutes {
         `{"messages":[${letters.map((letter) => show(letter, this.#keyring)).join(",")}],"total":${total},"nextPage":${nextPage},` +
         `"pagination":{"limit":${limit},"offset":${offset}}}`,
     };
+  }
+
+  async errors(query: {
+    queue: string | undefined;
+    consumerGroup: string | undefined;
+    limit: number;
+  }): Promise<Answer> {
+    const rows = await this.#letters.errors(query.queue, query.consumerGroup, query.limit);
+    return json(200, {
+      errors: rows.map(({ error, letters, queues, partitions, firstAtUs, lastAtUs }) => ({
+        error,
+        count: letters,
+        queues,
+        partitions,
+        firstFailedAt: isoMilliseconds(firstAtUs),
+        lastFailedAt: isoMilliseconds(lastAtUs),
+      })),
+    });
   }
 
   async requeue(request: Request): Promise<Answer> {
@@ -90,7 +110,7 @@ export class DeadLetterRoutes {
     const filter = await this.#filter(fields);
     if (fields.all !== true && Object.values(filter).every((each) => each === undefined)) {
       throw invalid(
-        'Say which: ids, or any of queue, consumerGroup, partition, from and to, or "all": true for all of them.',
+        'Say which: ids, or any of queue, consumerGroup, partition, error, from and to, or "all": true for all of them.',
       );
     }
     return { chosen: { filter }, limit: Math.min(limit, limitMax) };
@@ -105,6 +125,7 @@ export class DeadLetterRoutes {
       queue: name("queue"),
       consumerGroup: name("consumerGroup"),
       partition: name("partition"),
+      error: isGiven(fields.error) ? String(fields.error) : undefined,
       from: await time("from"),
       to: await time("to"),
     };

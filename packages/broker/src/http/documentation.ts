@@ -1,7 +1,7 @@
-/** The interface, described by itself: a first page, the OpenAPI document, and the same as a page to read. */
+/** The interface, described by itself: the OpenAPI document, and the same as a page to read. */
 import { json } from "./answers.ts";
 import { type OpenApi, openApi } from "./openapi.ts";
-import type { Answer, Request, Route } from "./route.ts";
+import type { Answer, Route } from "./route.ts";
 
 /** What the page shows of a JSON Schema. */
 interface Schema {
@@ -56,13 +56,11 @@ const PAGE_HEADERS = {
 export class Documentation {
   readonly #document: OpenApi;
   readonly #page: string;
-  readonly #version: string;
 
   /** Of these routes, all of them. */
   constructor(routes: readonly Route[], version: string) {
     this.#document = openApi(routes, version);
     this.#page = page(this.#document, version);
-    this.#version = version;
   }
 
   document(): Answer {
@@ -71,11 +69,6 @@ export class Documentation {
 
   page(): Answer {
     return html(this.#page);
-  }
-
-  /** What somebody sees who opens the broker's address in a browser. */
-  home(request: Request): Answer {
-    return html(home(this.#version, String(request.headers.host ?? "localhost:6632")));
   }
 }
 
@@ -90,16 +83,6 @@ const html = (body: string): Answer => ({
 const head = (title: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>${escaped(title)}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>${STYLE}</style></head>`;
-
-const home = (version: string, host: string): string => `${head("Queen")}
-<body><h1>Queen</h1><p class="soft">Version ${escaped(version)} is running.</p>
-<p>Push a message, pop it and finish it at delivery:</p>
-<pre>curl ${escaped(host)}/api/v1/push -d '{"items":[{"queue":"demo","payload":{"hello":"world"}}]}'
-curl '${escaped(host)}/api/v1/pop/queue/demo?autoAck=true'</pre>
-<ul><li><a href="docs">The HTTP interface</a>, the same as <a href="openapi.json">openapi.json</a></li>
-<li><a href="health">Health</a>, <a href="metrics">figures</a>,
-<a href="metrics/prometheus">figures for Prometheus</a></li></ul></body></html>
-`;
 
 const STYLE = `
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); --soft: color-mix(in srgb, currentColor 65%, transparent); }

@@ -1,7 +1,7 @@
 /** The handlers that show what there is: queues, partitions, namespaces, tasks, the overview; all with figures. */
 
 import { BrokerError, partitionId, queueId } from "@queen/protocol";
-import type { Throughput } from "../control/analytics.ts";
+import type { RecentQueue, Throughput } from "../control/analytics.ts";
 import type {
   Figures,
   LaneFiguresRow,
@@ -18,10 +18,24 @@ import type { Answer, Request } from "./route.ts";
 export interface ResourceOptions {
   readonly figures: Figures;
   readonly throughput: () => Promise<Throughput>;
+  /** What was done with queues in their last finished minute. */
+  readonly recentQueues: () => Promise<readonly RecentQueue[]>;
   readonly now: () => number;
 }
 
+export const QUEUE_SORTS = [
+  "newest",
+  "name",
+  "depth",
+  "lag",
+  "in",
+  "out",
+  "deadLetters",
+  "partitions",
+] as const;
+
 export interface QueuesQuery {
+  readonly sort?: (typeof QUEUE_SORTS)[number] | undefined;
   readonly search?: string | undefined;
   readonly namespace: string | undefined;
   readonly task: string | undefined;
@@ -44,19 +58,54 @@ export class ResourceRoutes {
 
   /** Here `pending` is without what is being processed. */
   async queues(query: QueuesQuery): Promise<Answer> {
-    const { page, headers } = await this.#page(query);
-    return json(200, { queues: page.map((queue) => showQueue(queue, queue.pending)) }, headers);
+    const { queues, headers } = await this.#chosen(query);
+    const activity = await this.#activity();
+    const rows = queues.map((queue) => ({
+      ...showQueue(queue, queue.pending),
+      ...(activity.get(queue.name) ?? QUIET),
+      deadLetters: queue.deadLetters,
+    }));
+    const order = QUEUE_ORDERS[query.sort ?? "newest"];
+    if (order) rows.sort(order);
+    return json(200, { queues: rows.slice(query.offset, query.offset + query.limit) }, headers);
+  }
+
+  /** By queue: how far its groups are behind, and what was done with it. */
+  async #activity(): Promise<Map<string, Activity>> {
+    const { figures, recentQueues } = this.#options;
+    const [groups, recent] = await Promise.all([figures.groups(), recentQueues()]);
+    const activity = new Map<string, Activity>();
+    for (const { queue, oldestSeconds } of groups) {
+      const lagSeconds = Math.max(0, Math.floor(oldestSeconds), activity.get(queue)?.lagSeconds ?? 0);
+      activity.set(queue, { ...QUIET, lagSeconds });
+    }
+    for (const { queue, push_messages, ack_success } of recent) {
+      activity.set(queue, {
+        ...(activity.get(queue) ?? QUIET),
+        inPerSecond: perSecond(push_messages),
+        outPerSecond: perSecond(ack_success),
+      });
+    }
+    return activity;
   }
 
   /** Here `pending` is with what is being processed. */
   async statusQueues(query: QueuesQuery): Promise<Answer> {
-    const { page, headers } = await this.#page(query);
-    const queues = page.map((queue) => showQueue(queue, queue.pending + queue.processing));
-    return json(200, { queues, pagination: { limit: query.limit, offset: query.offset } }, headers);
+    const { limit, offset } = query;
+    const { queues, headers } = await this.#chosen(query);
+    const page = queues.slice(offset, offset + limit);
+    return json(
+      200,
+      {
+        queues: page.map((queue) => showQueue(queue, queue.pending + queue.processing)),
+        pagination: { limit, offset },
+      },
+      headers,
+    );
   }
 
-  async #page({ search, namespace, task, limit, offset }: QueuesQuery): Promise<{
-    page: QueueFiguresRow[];
+  async #chosen({ search, namespace, task }: QueuesQuery): Promise<{
+    queues: QueueFiguresRow[];
     headers: Record<string, string>;
   }> {
     const { value } = await this.#options.figures.queues();
@@ -67,10 +116,7 @@ export class ResourceRoutes {
         (namespace === undefined || queue.namespace === namespace) &&
         (task === undefined || queue.task === task),
     );
-    return {
-      page: queues.slice(offset, offset + limit),
-      headers: { "Queen-Total": String(queues.length) },
-    };
+    return { queues, headers: { "Queen-Total": String(queues.length) } };
   }
 
   async queue(request: Request, query: LanesQuery): Promise<Answer> {
@@ -98,6 +144,7 @@ export class ResourceRoutes {
         queue: {
           ...identity(figures),
           priority,
+          options,
           config: { leaseTime, retryLimit, retryDelay, ttl, maxQueueSize: maxSize, deadLetterQueue },
         },
         partitions: lanes.map((lane) => ({
@@ -126,6 +173,32 @@ export class ResourceRoutes {
       pagination: { limit: query.limit, offset: query.offset, total },
       headers: { "Queen-Total": String(total) },
     };
+  }
+
+  async lane(request: Request): Promise<Answer> {
+    const queue = checkName(request.params.queue, "queue", { allowEmpty: true });
+    const lane = await this.#options.figures.lane(queue, checkName(request.params.partition, "partition"));
+    if (!lane) throw new BrokerError("NOT_FOUND", "Queue or partition not found");
+    const { partition, groups } = lane;
+    const iso = (time: string | null): string | null => (time === null ? null : new Date(time).toISOString());
+    return json(200, {
+      id: partitionId(partition.id),
+      queue,
+      name: partition.name,
+      createdAt: iso(partition.created_at),
+      newestMessage: iso(partition.last_at),
+      startOffset: partition.start_offset,
+      nextOffset: partition.next_offset,
+      deadLetter: partition.dead_letters,
+      consumerGroups: groups.map((group) => ({
+        name: group.name,
+        offset: group.place,
+        pending: group.pending,
+        finishedAhead: group.ahead,
+        leasedUntil: group.leased_until,
+        leaseExpiresAt: iso(group.lease_expires_at),
+      })),
+    });
   }
 
   async partitions(query: LanesQuery & { queue: string | undefined }): Promise<Answer> {
@@ -216,6 +289,37 @@ export class ResourceRoutes {
   }
 }
 
+interface Activity {
+  readonly lagSeconds: number;
+  readonly inPerSecond: number;
+  readonly outPerSecond: number;
+}
+
+const QUIET: Activity = { lagSeconds: 0, inPerSecond: 0, outPerSecond: 0 };
+
+const perSecond = (inMinute: number): number => Math.round((inMinute / 60) * 100) / 100;
+
+type ListedQueue = ReturnType<typeof showQueue> & Activity & { readonly deadLetters: number };
+
+const most =
+  (pick: (queue: ListedQueue) => number) =>
+  (one: ListedQueue, other: ListedQueue): number =>
+    pick(other) - pick(one) || (one.name < other.name ? -1 : 1);
+
+/** The figures come with the newest queue first. */
+const QUEUE_ORDERS: Readonly<
+  Record<(typeof QUEUE_SORTS)[number], ((one: ListedQueue, other: ListedQueue) => number) | undefined>
+> = {
+  newest: undefined,
+  name: (one, other) => (one.name < other.name ? -1 : 1),
+  depth: most(({ messages }) => messages.pending + messages.processing),
+  lag: most(({ lagSeconds }) => lagSeconds),
+  in: most(({ inPerSecond }) => inPerSecond),
+  out: most(({ outPerSecond }) => outPerSecond),
+  deadLetters: most(({ deadLetters }) => deadLetters),
+  partitions: most(({ partitions }) => partitions),
+};
+
 const lanePage = (queue: number | undefined, query: LanesQuery): LanePage => ({
   queue,
   search: query.search,
@@ -248,6 +352,7 @@ const laneTimes = (lane: LaneFiguresRow) => ({
   oldestMessage: isoOrNull(lane.oldestAtUs),
   newestMessage: isoOrNull(lane.newestAtUs),
   oldestPending: isoOrNull(lane.waitingSinceUs),
+  retrying: lane.failed,
 });
 
 /** A message that failed is pending again or a dead letter, so that none is counted as failed. */

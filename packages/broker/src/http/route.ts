@@ -16,6 +16,18 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
   /** What a change was about, for the log, where the path does not name it. */
   readonly about?: Readonly<Record<string, string>>;
+  /** Instead of a body: called once, when the head of the answer is out. */
+  readonly stream?: (sink: Sink) => void;
+}
+
+/** Where an answer goes that has no end yet. */
+export interface Sink {
+  write(text: string): void;
+  /** Whether the client has not taken yet what was written. */
+  readonly isBehind: boolean;
+  end(): void;
+  /** Called once, whoever ended it. */
+  onEnd(listener: () => void): void;
 }
 
 export interface Request {
@@ -70,6 +82,8 @@ interface RouteFacts {
   readonly tag: (typeof TAGS)[number];
   /** A sentence without its full stop. */
   readonly summary: string;
+  /** Who follows it in the live stream is told at most so often; absent: every second. */
+  readonly followedEveryMs?: number;
   /** Answers that are no errors; any route may answer an error. */
   readonly answers: Readonly<Record<number, AnswerShape>>;
 }

@@ -7,8 +7,10 @@ import type { DataPlane } from "./data-plane.ts";
 import type { DeadLetterRoutes } from "./dead-letters.ts";
 import type { DiagnosisRoutes } from "./diagnosis.ts";
 import { Documentation } from "./documentation.ts";
+import type { Live } from "./live.ts";
 import type { MaintenanceRoutes } from "./maintenance.ts";
 import type { MessageRoutes } from "./messages.ts";
+import type { Page } from "./page.ts";
 import type { PauseRoutes } from "./pauses.ts";
 import type { ResourceRoutes } from "./resources.ts";
 import type { Route } from "./route.ts";
@@ -19,17 +21,21 @@ import { dataPlaneRoutes, type PopDefaults } from "./routes/data-plane.ts";
 import { deadLetterRoutes } from "./routes/dead-letters.ts";
 import { diagnosisRoutes } from "./routes/diagnosis.ts";
 import { documentationRoutes } from "./routes/documentation.ts";
+import { liveRoutes } from "./routes/live.ts";
 import { maintenanceRoutes } from "./routes/maintenance.ts";
 import { messageRoutes } from "./routes/messages.ts";
+import { pageRoutes } from "./routes/page.ts";
 import { pauseRoutes } from "./routes/pauses.ts";
 import { queueRoutes } from "./routes/queues.ts";
 import { resourceRoutes } from "./routes/resources.ts";
+import { sessionRoutes } from "./routes/sessions.ts";
 import { sharedStateRoutes } from "./routes/shared-state.ts";
 import { spoolRoutes } from "./routes/spool.ts";
 import { stateRoutes } from "./routes/state.ts";
 import { statusRoutes } from "./routes/status.ts";
 import { sweepRoutes } from "./routes/sweeps.ts";
 import { traceRoutes } from "./routes/traces.ts";
+import type { SessionRoutes } from "./sessions.ts";
 import type { SharedState } from "./shared-state.ts";
 import type { SpoolRoutes } from "./spool.ts";
 import type { StatusRoutes } from "./status.ts";
@@ -54,6 +60,9 @@ export interface Handlers {
   readonly analytics: AnalyticsRoutes;
   readonly sweeps: SweepRoutes;
   readonly spool: SpoolRoutes;
+  readonly sessions: SessionRoutes;
+  readonly live: Live;
+  readonly page: Page;
 }
 
 export interface RouteOptions {
@@ -81,6 +90,9 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
     ...stateRoutes(handlers.admin),
     ...accessRoutes(handlers.keys),
     ...spoolRoutes(handlers.spool),
+    ...sessionRoutes(handlers.sessions),
+    ...liveRoutes(handlers.live),
+    ...pageRoutes(handlers.page),
     ...documentationRoutes(() => {
       documentation ??= new Documentation(all, version);
       return documentation;

@@ -11,6 +11,7 @@ import type { AuditLog } from "../access/audit-log.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Identity } from "../access/identity.ts";
 import type { RateLimiter } from "../access/rate-limiter.ts";
+import { isFromPage, sessionOf } from "../access/session-cookie.ts";
 import type { Tally } from "../access/tally.ts";
 import { TooManyRequests } from "../access/too-many-requests.ts";
 import { crash, isCrashPoint } from "../crash-point.ts";
@@ -23,12 +24,13 @@ import { Cors } from "./cors.ts";
 import { readQuery } from "./parameters.ts";
 import { RequestBodies } from "./request-body.ts";
 import type { Answer, Request, Route } from "./route.ts";
+import { type Found, MethodNotAllowed, type Router } from "./router.ts";
 import { checkScope, type QueueOfPartition } from "./scope.ts";
 import { readTls, type TlsFiles, watchTls } from "./tls.ts";
 import { UnreadAnswers } from "./unread-answers.ts";
 
 export interface HttpServerOptions {
-  readonly routes: readonly Route[];
+  readonly router: Router;
   readonly bodyBytesMax: number;
   readonly guard: Guard;
   readonly audit: AuditLog;
@@ -71,11 +73,6 @@ const CONNECTION_REFUSAL = JSON.stringify({
   code: "TOO_MANY_REQUESTS",
 });
 
-interface Compiled {
-  readonly route: Route;
-  readonly segments: readonly string[];
-}
-
 export class HttpServer {
   readonly #server: Server | TlsServer;
   #stopWatching: (() => void) | undefined;
@@ -84,9 +81,8 @@ export class HttpServer {
   readonly #cors: Cors;
   readonly #bodies: RequestBodies;
   readonly #unread: UnreadAnswers;
-  readonly #exact = new Map<string, Route>();
-  readonly #patterns: Compiled[] = [];
-  readonly #methods = new Map<string, Set<string>>();
+  readonly #router: Router;
+  readonly #streams = new Set<() => void>();
   #active = 0;
   #stopping = false;
   #idle: (() => void) | undefined;
@@ -99,12 +95,7 @@ export class HttpServer {
     const bytesMax = options.bodyBytesMax;
     this.#bodies = new RequestBodies({ bytesMax, heldBytesMax: BODIES_HELD_MAX * bytesMax });
     this.#unread = new UnreadAnswers({ bytesMax: UNREAD_BYTES_MAX, now });
-    for (const route of options.routes) {
-      if (route.path.includes(":")) this.#patterns.push({ route, segments: route.path.split("/") });
-      else this.#exact.set(`${route.method} ${route.path}`, route);
-      const methods = this.#methods.get(route.path) ?? new Set();
-      this.#methods.set(route.path, methods.add(route.method));
-    }
+    this.#router = options.router;
     const settings = {
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
@@ -161,6 +152,7 @@ export class HttpServer {
   /** Accepts nothing more; resolves when all requests under way are answered, or after a while. */
   async stop(timeoutMs: number): Promise<void> {
     this.turnAway();
+    for (const end of this.#streams) end();
     this.#stopWatching?.();
     await closeServer(this.#server, () => this.#answered(), timeoutMs);
   }
@@ -209,10 +201,10 @@ export class HttpServer {
     const url = incoming.url!;
     const mark = url.indexOf("?");
     const path = mark < 0 ? url : url.slice(0, mark);
-    let found: { route: Route; params: Record<string, string> };
+    let found: Found;
     try {
       // Only what changes nothing is answered to HEAD: a pop would take messages that nobody sees.
-      found = this.#find(method === "HEAD" && !path.startsWith("/api/") ? "GET" : method, path);
+      found = this.#router.find(method === "HEAD" && !path.startsWith("/api/") ? "GET" : method, path);
     } catch (error) {
       this.#bodies.drop(incoming);
       fail(error);
@@ -288,9 +280,12 @@ export class HttpServer {
       throw new BrokerError("UNAUTHENTICATED", "There are several Authorization headers; send one.");
     }
     const { address } = exchange;
+    const session = credentials.length === 0 ? sessionOf(incoming.headers) : undefined;
+    if (session !== undefined) checkForged(route, incoming);
+    const authorization = credentials[0] ?? session;
     let identity: Identity | Promise<Identity>;
     try {
-      identity = guard.identify(route.access, { path, authorization: credentials[0], address });
+      identity = guard.identify(route.access, { path, authorization, address });
     } catch (error) {
       return refuse(error);
     }
@@ -322,23 +317,6 @@ export class HttpServer {
     );
   }
 
-  #find(method: string, path: string): { route: Route; params: Record<string, string> } {
-    const exact = this.#exact.get(`${method} ${path}`);
-    if (exact) return { route: exact, params: {} };
-    const parts = path.split("/");
-    const allowed = new Set<string>(this.#methods.get(path) ?? []);
-    for (const { route, segments } of this.#patterns) {
-      const params = match(segments, parts);
-      if (!params) continue;
-      if (route.method === method) return { route, params };
-      allowed.add(route.method);
-    }
-    if (allowed.size > 0) {
-      throw new MethodNotAllowed(method, path, [...allowed]);
-    }
-    throw new BrokerError("NOT_FOUND", `There is no ${method} ${path}.`);
-  }
-
   #serve(exchange: Exchange, route: Route, request: Request): Promise<Answer> | Answer {
     const query = readQuery(route.query, request.query);
     exchange.isLongPoll = (query as { readonly wait?: unknown }).wait === true;
@@ -368,23 +346,53 @@ export class HttpServer {
 
   /** Returns the bytes of the body. */
   #send(response: ServerResponse, answer: Answer, exchange: Exchange): number {
+    if (answer.stream) return this.#stream(response, answer, exchange);
     const body = answer.body ?? "";
     const bytes = answer.isText ? Buffer.byteLength(body) : body.length;
-    const headers = [...this.#cors.headers(exchange.incoming.headers.origin as string | undefined)];
-    if (answer.status !== 204) {
+    const headers = this.#headers(answer, exchange);
+    if (answer.status !== 204 && answer.status !== 304) {
       headers.push("Content-Type", answer.contentType ?? "application/json", "Content-Length", String(bytes));
     }
+    response.writeHead(answer.status, headers);
+    if (isCrashPoint("answer-half")) response.write(body.slice(0, body.length / 2), crash);
+    else response.end(body, answer.isText ? "utf8" : "latin1");
+    this.#unread.add(response, bytes);
+    return bytes;
+  }
+
+  #headers(answer: Answer, exchange: Exchange): string[] {
+    const headers = [...this.#cors.headers(exchange.incoming.headers.origin as string | undefined)];
     // A push, pop or ack that went well spares itself an id that nobody asked for.
     if (exchange.givenId !== undefined || answer.status >= 400 || !exchange.isDataPlane) {
       headers.push("X-Request-Id", exchange.requestId);
     }
     if (answer.headers) for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value);
     if (this.#stopping) headers.push("Connection", "close");
-    response.writeHead(answer.status, headers);
-    if (isCrashPoint("answer-half")) response.write(body.slice(0, body.length / 2), crash);
-    else response.end(body, answer.isText ? "utf8" : "latin1");
-    this.#unread.add(response, bytes);
-    return bytes;
+    return headers;
+  }
+
+  #stream(response: ServerResponse, answer: Answer, exchange: Exchange): number {
+    response.writeHead(answer.status, [
+      ...this.#headers(answer, exchange),
+      "Content-Type",
+      answer.contentType!,
+    ]);
+    response.flushHeaders();
+    const ended = (): void => {
+      response.end();
+    };
+    this.#streams.add(ended);
+    response.once("close", () => this.#streams.delete(ended));
+    answer.stream!({
+      write: (text) => response.write(text),
+      get isBehind() {
+        return response.writableNeedDrain;
+      },
+      end: ended,
+      onEnd: (listener) => response.once("close", listener),
+    });
+    if (this.#stopping) ended();
+    return 0;
   }
 
   #errorAnswer(error: unknown, exchange: Exchange): Answer {
@@ -407,40 +415,17 @@ export class HttpServer {
 /** Who is counted: a credential, or the address of those who have none. */
 const clientOf = ({ identity, address }: Exchange): string => (identity.isKnown ? identity.name : address);
 
+/** A browser sends the cookie along for whoever asks it to; only the broker's own page can send the header, too. */
+function checkForged(route: Route, incoming: IncomingMessage): void {
+  const isLook = route.method === "GET" && route.access !== "consume"; // a pop takes messages
+  if (isLook || isFromPage(incoming.headers)) return;
+  throw new BrokerError("FORBIDDEN", "With the session's cookie this needs the header Queen-Page: 1.");
+}
+
 /** Some clients say nothing by nothing, others by `null` or an empty array. */
 function bodyOf(request: Request): unknown {
   const body = request.json() ?? {};
   return Array.isArray(body) && body.length === 0 ? {} : body;
-}
-
-class MethodNotAllowed extends BrokerError {
-  readonly allowed: readonly string[];
-
-  constructor(method: string, path: string, allowed: readonly string[]) {
-    super("METHOD_NOT_ALLOWED", `${path} takes ${allowed.join(", ")}, not ${method}.`);
-    this.allowed = allowed;
-  }
-}
-
-function match(segments: readonly string[], parts: readonly string[]): Record<string, string> | undefined {
-  if (segments.length !== parts.length) return undefined;
-  const params: Record<string, string> = {};
-  for (let index = 0; index < segments.length; index++) {
-    const segment = segments[index]!;
-    if (!segment.startsWith(":")) {
-      if (segment !== parts[index]) return undefined;
-      continue;
-    }
-    try {
-      params[segment.slice(1)] = decodeURIComponent(parts[index]!);
-    } catch {
-      throw new BrokerError(
-        "VALIDATION_FAILED",
-        `${segment.slice(1)} in the path is not percent-encoded UTF-8.`,
-      );
-    }
-  }
-  return params;
 }
 
 function parseJson(body: Buffer): unknown {

@@ -6,6 +6,8 @@ import { checkTime, isoTime, type ReadTimestamp } from "./times.ts";
 export interface TimeQuery {
   readonly from: string | undefined;
   readonly to: string | undefined;
+  /** 0: not said. */
+  readonly minutes?: number;
 }
 
 const MINUTE_MS = 60_000;
@@ -35,7 +37,8 @@ export async function readRange(
     return ms;
   };
   const toMs = (await timeOf(query.to, "to")) ?? nowMs;
-  const fromMs = (await timeOf(query.from, "from")) ?? toMs - lengthMs;
+  const fromMs =
+    (await timeOf(query.from, "from")) ?? toMs - (query.minutes ? query.minutes * MINUTE_MS : lengthMs);
   if (fromMs > toMs) {
     throw new BrokerError(
       "VALIDATION_FAILED",

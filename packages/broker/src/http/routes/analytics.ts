@@ -1,9 +1,12 @@
 /** The routes of analytics: what happened, minute by minute. */
 import { z } from "zod";
 import type { AnalyticsRoutes } from "../analytics.ts";
-import { moment, queueName, text } from "../parameters.ts";
+import { integer, moment, queueName, text } from "../parameters.ts";
 import { type Route, route } from "../route.ts";
 import { count, time } from "./shapes.ts";
+
+/** Workers write their figures every ten seconds. */
+export const FOLLOWED_EVERY_MS = 5_000;
 
 export const timeRange = z.object({ from: time, to: time });
 export const bucketTime = z.string().describe("When the bucket begins, such as 2026-11-15T19:00:00Z");
@@ -15,6 +18,7 @@ const rate = z.number().describe("Per second of the bucket that has passed");
 export const timeQuery = {
   from: moment("Start; an hour before the end unless said"),
   to: moment("End; now unless said"),
+  minutes: integer("Instead of `from`: so long before the end", { fallback: 0, min: 0, max: 525_600 }),
 };
 const workerQuery = {
   ...timeQuery,
@@ -260,7 +264,12 @@ const postgresStats = z.object({
 });
 
 export function analyticsRoutes(analytics: AnalyticsRoutes): Route[] {
-  const facts = { method: "GET", access: "read", tag: "Analytics" } as const;
+  const facts = {
+    method: "GET",
+    access: "read",
+    tag: "Analytics",
+    followedEveryMs: FOLLOWED_EVERY_MS,
+  } as const;
   return [
     route({
       ...facts,

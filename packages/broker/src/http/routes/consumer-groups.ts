@@ -1,7 +1,7 @@
 /** The routes of consumer groups. */
 import { z } from "zod";
 import type { ConsumerGroupRoutes } from "../consumer-groups.ts";
-import { flag, integer, named } from "../parameters.ts";
+import { flag, integer, moment, named } from "../parameters.ts";
 import { type Route, route } from "../route.ts";
 import { count, id, time, timeOrNull } from "./shapes.ts";
 
@@ -52,6 +52,14 @@ const deleted = {
   deletedPartitions: count,
   metadataDeleted: z.boolean(),
 };
+
+const preview = z.object({
+  targetTimestamp: timeOrNull.describe("Null: the end"),
+  partitionsMoved: count,
+  deliveredAgain: count.describe("Messages that the group has finished and would get again"),
+  skipped: count.describe("Messages that the group has not finished and would not get"),
+  leasesEnded: count,
+});
 
 const seekBody = z.looseObject({
   toEnd: z.unknown().optional().describe("`true`: behind everything"),
@@ -158,6 +166,24 @@ export function consumerGroupRoutes(groups: ConsumerGroupRoutes): Route[] {
       answers: { 200: { summary: "It is gone", shape: z.object({ ...deleted, queueName: z.string() }) } },
       handle: (request, { query }) => groups.deleteInQueue(request, query.deleteMetadata),
     }),
+    ...[`${PATH}/:group/queues/:queue/seek`, `${PATH}/:group/queues/:queue/partitions/:partition/seek`].map(
+      (path) =>
+        route({
+          ...facts,
+          method: "GET",
+          path,
+          access: "read",
+          summary: path.includes(":partition")
+            ? "What a seek in one partition would do"
+            : "What a seek would do; nothing is moved",
+          query: {
+            toEnd: flag("Behind everything"),
+            timestamp: moment("The first message stored then or later is the next"),
+          },
+          answers: { 200: { summary: "Counted from offsets", shape: preview } },
+          handle: (request, { query }) => groups.previewSeek(request, query),
+        }),
+    ),
     route({
       ...facts,
       method: "POST",

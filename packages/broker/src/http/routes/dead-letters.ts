@@ -32,6 +32,7 @@ const chosen = z.looseObject({
   queue: z.string().nullable().optional(),
   consumerGroup: z.string().nullable().optional(),
   partition: z.string().nullable().optional(),
+  error: z.string().nullable().optional().describe("The whole error message"),
   from: z.string().nullable().optional(),
   to: z.string().nullable().optional(),
   all: z.boolean().optional().describe("Without a filter, all of them are meant only if this says so"),
@@ -51,6 +52,7 @@ export function deadLetterRoutes(letters: DeadLetterRoutes): Route[] {
         queue: named("Of this queue"),
         consumerGroup: named("Of this group"),
         partition: named("Of this partition"),
+        error: text("With exactly this error"),
         from: moment("Failed then or later"),
         to: moment("Failed then or earlier"),
         limit: integer("Letters at most", { fallback: 100, min: 1, max: PER_PAGE_MAX }),
@@ -64,6 +66,36 @@ export function deadLetterRoutes(letters: DeadLetterRoutes): Route[] {
         },
       },
       handle: (_request, { query }) => letters.list(query),
+    }),
+    route({
+      ...facts,
+      method: "GET",
+      path: "/api/v1/dlq/errors",
+      access: "read",
+      summary: "Dead letters by their error, the most frequent first",
+      query: {
+        queue: named("Of this queue"),
+        consumerGroup: named("Of this group"),
+        limit: integer("Errors at most", { fallback: 100, min: 1, max: PER_PAGE_MAX }),
+      },
+      answers: {
+        200: {
+          summary: "One entry per error message",
+          shape: z.object({
+            errors: z.array(
+              z.object({
+                error: z.string(),
+                count,
+                queues: count.describe("In so many queues"),
+                partitions: count,
+                firstFailedAt: time,
+                lastFailedAt: time,
+              }),
+            ),
+          }),
+        },
+      },
+      handle: (_request, { query }) => letters.errors(query),
     }),
     route({
       ...facts,

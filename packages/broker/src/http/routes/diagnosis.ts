@@ -70,6 +70,7 @@ export function diagnosisRoutes(diagnosis: DiagnosisRoutes): Route[] {
       tag: "System",
       method: "GET",
       path: "/api/v1/system/doctor",
+      followedEveryMs: 10_000,
       access: "admin",
       summary: "What is wrong with PostgreSQL and the broker, and what fixes it",
       query: {

@@ -9,14 +9,6 @@ export function documentationRoutes(documentation: () => Documentation): Route[]
   return [
     route({
       ...facts,
-      access: "read", // open by JWT_SKIP_PATHS, as long as it says so
-      path: "/",
-      summary: "A page that says that the broker runs, and where to go on",
-      answers: { 200: { summary: "A page without scripts", shape: "text/html" } },
-      handle: (request) => documentation().home(request),
-    }),
-    route({
-      ...facts,
       path: "/openapi.json",
       summary: "This interface as an OpenAPI document",
       answers: { 200: { summary: "OpenAPI 3.1", shape: z.record(z.string(), z.unknown()) } },

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { LANE_SORTS } from "../../control/figures.ts";
 import { integer, oneOf, queueName, text } from "../parameters.ts";
-import type { ResourceRoutes } from "../resources.ts";
+import { QUEUE_SORTS, type ResourceRoutes } from "../resources.ts";
 import { type Route, route } from "../route.ts";
 import { count, id, pagination, time, timeOrNull } from "./shapes.ts";
 
@@ -24,11 +24,19 @@ const counts = z.object({
 const identity = { id, name: z.string(), namespace: z.string(), task: z.string(), createdAt: time };
 const queue = z.object({ ...identity, partitions: count, messages: z.object(sums) });
 
+const activity = {
+  lagSeconds: count.describe("Age of the oldest message that one of its groups has not finished"),
+  inPerSecond: z.number().describe("Messages stored, in its last finished minute"),
+  outPerSecond: z.number().describe("Messages finished, in its last finished minute"),
+  deadLetters: count,
+};
+
 const lane = { id, name: z.string(), createdAt: time };
 const laneTimes = {
   oldestMessage: timeOrNull,
   newestMessage: timeOrNull,
   oldestPending: timeOrNull.describe("When the oldest unfinished message was stored"),
+  retrying: count.describe("Unfinished messages that failed before"),
 };
 const lanePagination = z.object({ limit: count, offset: count, total: count.describe("Partitions in all") });
 
@@ -46,7 +54,7 @@ export function resourceRoutes(resources: ResourceRoutes): Route[] {
   const lanes = {
     search,
     sort: oneOf(
-      "By name, by unfinished messages (most first), or by the oldest unfinished message",
+      "By name, by unfinished messages (most first), by the oldest unfinished message, or by dead letters and retries",
       LANE_SORTS,
     ),
     ...paged("Partitions", LANES_PER_PAGE),
@@ -56,9 +64,18 @@ export function resourceRoutes(resources: ResourceRoutes): Route[] {
       ...facts,
       path: `${RESOURCES}/queues`,
       summary: "Queues with their figures, the newest first",
-      query: { search, ...filter, ...paged("Queues", PER_PAGE_MAX) },
+      query: {
+        search,
+        sort: oneOf("`newest` unless said; by name, or the largest figure first", QUEUE_SORTS),
+        ...filter,
+        ...paged("Queues", PER_PAGE_MAX),
+      },
       answers: {
-        200: { summary: "A page", headers: TOTAL, shape: z.object({ queues: z.array(queue) }) },
+        200: {
+          summary: "A page",
+          headers: TOTAL,
+          shape: z.object({ queues: z.array(queue.extend(activity)) }),
+        },
       },
       handle: (_request, { query }) => resources.queues(query),
     }),
@@ -106,6 +123,37 @@ export function resourceRoutes(resources: ResourceRoutes): Route[] {
         },
       },
       handle: (_request, { query }) => resources.partitions(query),
+    }),
+    route({
+      ...facts,
+      path: "/api/v1/queues/:queue/partitions/:partition",
+      summary: "A partition with the places of its consumer groups",
+      answers: {
+        200: {
+          summary: "From offsets",
+          shape: z.object({
+            ...lane,
+            queue: z.string(),
+            newestMessage: timeOrNull,
+            startOffset: count.describe("The first message that the log holds"),
+            nextOffset: count.describe("The next message that is stored"),
+            deadLetter: count,
+            consumerGroups: z.array(
+              z.object({
+                name: z.string(),
+                offset: count.describe("The first message that it has not finished"),
+                pending: count,
+                finishedAhead: z
+                  .array(z.tuple([count, count]))
+                  .describe("Offsets behind it that are finished, from and to; the first hundred"),
+                leasedUntil: count.nullable().describe("The offset after the last one under a lease"),
+                leaseExpiresAt: timeOrNull,
+              }),
+            ),
+          }),
+        },
+      },
+      handle: (request) => resources.lane(request),
     }),
     route({
       ...facts,
@@ -191,6 +239,7 @@ export function resourceRoutes(resources: ResourceRoutes): Route[] {
             queue: z.object({
               ...identity,
               priority: count,
+              options: z.record(z.string(), z.union([z.number(), z.boolean()])).describe("All of them"),
               config: z.object({
                 leaseTime: count,
                 retryLimit: count,

@@ -49,13 +49,15 @@ export function stateRoutes(admin: Admin): Route[] {
       },
       handle: () => admin.ready(),
     }),
-    route({
-      ...readable,
-      path: "/metrics",
-      summary: "Figures of all workers of this broker",
-      answers: { 200: { summary: "Figures by part", shape: z.record(z.string(), z.unknown()) } },
-      handle: () => admin.metrics(),
-    }),
+    ...["/metrics", "/api/v1/system/metrics"].map((path) =>
+      route({
+        ...readable,
+        path,
+        summary: "Figures of all workers of this broker",
+        answers: { 200: { summary: "Figures by part", shape: z.record(z.string(), z.unknown()) } },
+        handle: () => admin.metrics(),
+      }),
+    ),
     route({
       ...readable,
       path: "/metrics/prometheus",

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { moment, oneOf, queueName, text } from "../parameters.ts";
 import { type Route, route } from "../route.ts";
 import { INTERVALS, type StatusRoutes } from "../status.ts";
-import { bucketMinutes, bucketTime, timeQuery, timeRange } from "./analytics.ts";
+import { bucketMinutes, bucketTime, FOLLOWED_EVERY_MS, timeQuery, timeRange } from "./analytics.ts";
 import { count, id, time } from "./shapes.ts";
 
 const scopeQuery = {
@@ -104,7 +104,7 @@ const statusAnalytics = z.object({
 });
 
 export function statusRoutes(handlers: StatusRoutes): Route[] {
-  const facts = { method: "GET", access: "read", tag: "Status" } as const;
+  const facts = { method: "GET", access: "read", tag: "Status", followedEveryMs: FOLLOWED_EVERY_MS } as const;
   return [
     route({
       ...facts,

@@ -140,3 +140,30 @@ export const deleteGroup: Statement<DeletedGroupRow> = {
 };
 
 const numbers = (list: string): number[] => (list === "" ? [] : list.split(",").map(Number));
+
+export interface SeekPreviewRow {
+  readonly queueId: number | null;
+  readonly groupId: number | null;
+  readonly partitionId: number | null;
+  readonly lanes: number;
+  readonly again: number;
+  readonly skipped: number;
+  readonly leased: number;
+}
+
+/** Null: there is no such queue, group or partition. */
+export const previewSeek: Statement<SeekPreviewRow> = {
+  name: "queen_preview_seek",
+  text: `select queue_id, group_id, partition_id, lanes, again, skipped, leased
+           from queen.preview_seek($1, $2, $3, $4::timestamptz)`,
+  parameters: ["text", "text", "text", "text"],
+  read: (row) => ({
+    queueId: row.int8OrNull(0),
+    groupId: row.isNull(1) ? null : row.int4(1),
+    partitionId: row.int8OrNull(2),
+    lanes: row.int8(3),
+    again: row.int8(4),
+    skipped: row.int8(5),
+    leased: row.int8(6),
+  }),
+};

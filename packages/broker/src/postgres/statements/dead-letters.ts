@@ -24,13 +24,13 @@ export const listDeadLetters: Statement<DeadLetterRow> = {
                 fragment, created_at, failed_at, matched
            from (select d.*, q.name, count(*) over () as matched, row_number() over place as place,
                         sum(octet_length(d.fragment)) over place as bytes
-                   from queen.dead_letters_matching($1, $2, $3, $4::timestamptz, $5::timestamptz,
-                          timestamptz '2000-01-01Z' + $6 * interval '1 microsecond', $7, $8, $9) m
+                   from queen.dead_letters_matching($1, $2, $3, $4, $5::timestamptz, $6::timestamptz,
+                          timestamptz '2000-01-01Z' + $7 * interval '1 microsecond', $8, $9, $10) m
                    join queen.dead_letters d on d.id = m.letter_id join queen.queues q on q.id = d.queue_id
                  window place as (order by d.failed_at desc, d.id desc)) letter
-          where place = 1 or bytes <= $10
+          where place = 1 or bytes <= $11
           order by place`,
-  parameters: ["text", "text", "text", "text", "text", "int8", "int8", "int8", "int8", "int8"],
+  parameters: ["text", "text", "text", "text", "text", "text", "int8", "int8", "int8", "int8", "int8"],
   read: (row) => ({
     id: row.int8(0),
     partitionId: row.int8(1),
@@ -49,17 +49,41 @@ export const listDeadLetters: Statement<DeadLetterRow> = {
 
 export const countDeadLetters: Statement<number> = {
   name: "queen_count_dead_letters",
-  text: "select queen.count_dead_letters($1, $2, $3, $4::timestamptz, $5::timestamptz)",
-  parameters: ["text", "text", "text", "text", "text"],
+  text: "select queen.count_dead_letters($1, $2, $3, $4, $5::timestamptz, $6::timestamptz)",
+  parameters: ["text", "text", "text", "text", "text", "text"],
   read: (row) => row.int8(0),
 };
 
 export const matchDeadLetters: Statement<number> = {
   name: "queen_match_dead_letters",
-  text: `select letter_id from queen.dead_letters_matching($1, $2, $3, $4::timestamptz, $5::timestamptz,
-                                                           null, null, $6, 0)`,
-  parameters: ["text", "text", "text", "text", "text", "int8"],
+  text: `select letter_id from queen.dead_letters_matching($1, $2, $3, $4, $5::timestamptz, $6::timestamptz,
+                                                           null, null, $7, 0)`,
+  parameters: ["text", "text", "text", "text", "text", "text", "int8"],
   read: (row) => row.int8(0),
+};
+
+export interface DeadLetterErrorRow {
+  readonly error: string;
+  readonly letters: number;
+  readonly queues: number;
+  readonly partitions: number;
+  readonly firstAtUs: number;
+  readonly lastAtUs: number;
+}
+
+/** The most frequent first. */
+export const listDeadLetterErrors: Statement<DeadLetterErrorRow> = {
+  name: "queen_list_dead_letter_errors",
+  text: "select error, letters, queues, partitions, first_at, last_at from queen.dead_letter_errors($1, $2, $3)",
+  parameters: ["text", "text", "int4"],
+  read: (row) => ({
+    error: row.text(0),
+    letters: row.int8(1),
+    queues: row.int8(2),
+    partitions: row.int8(3),
+    firstAtUs: row.int8(4),
+    lastAtUs: row.int8(5),
+  }),
 };
 
 /** The letters of messages; a group's only, or ("") those of all groups. */

@@ -50,6 +50,8 @@ export interface LaneFiguresRow {
   readonly pending: number;
   readonly processing: number;
   readonly finished: number;
+  /** Unfinished messages that failed before. */
+  readonly failed: number;
   readonly deadLetters: number;
   readonly oldestAtUs: number | null;
   readonly newestAtUs: number | null;
@@ -66,8 +68,8 @@ export interface LanePageRow {
 
 export const listLanes: Statement<LanePageRow> = {
   name: "queen_list_lanes",
-  text: `select lanes, partition_id, queue_name, name, created_at, total, pending, processing, finished, dead_letters,
-                oldest_at, newest_at, waiting_since, active_at from queen.list_lanes($1, $2, $3, $4, $5)`,
+  text: `select lanes, partition_id, queue_name, name, created_at, total, pending, processing, finished, failed,
+                dead_letters, oldest_at, newest_at, waiting_since, active_at from queen.list_lanes($1, $2, $3, $4, $5)`,
   parameters: ["int8", "text", "text", "int4", "int8"],
   read: (row) => ({
     lanes: row.int8(0),
@@ -82,11 +84,41 @@ export const listLanes: Statement<LanePageRow> = {
           pending: row.int8(6),
           processing: row.int8(7),
           finished: row.int8(8),
-          deadLetters: row.int8(9),
-          oldestAtUs: row.int8OrNull(10),
-          newestAtUs: row.int8OrNull(11),
-          waitingSinceUs: row.int8OrNull(12),
-          activeAtUs: row.int8OrNull(13),
+          failed: row.int8(9),
+          deadLetters: row.int8(10),
+          oldestAtUs: row.int8OrNull(11),
+          newestAtUs: row.int8OrNull(12),
+          waitingSinceUs: row.int8OrNull(13),
+          activeAtUs: row.int8OrNull(14),
         },
   }),
+};
+
+/** Times are as PostgreSQL writes them in JSON, in UTC. See show_lane.sql. */
+export interface ShownLane {
+  readonly partition: {
+    readonly id: number;
+    readonly name: string;
+    readonly created_at: string;
+    readonly last_at: string | null;
+    readonly start_offset: number;
+    readonly next_offset: number;
+    readonly dead_letters: number;
+  };
+  readonly groups: readonly {
+    readonly name: string;
+    readonly place: number;
+    readonly pending: number;
+    readonly ahead: readonly (readonly [number, number])[];
+    readonly leased_until: number | null;
+    readonly lease_expires_at: string | null;
+  }[];
+}
+
+/** Null: there is no such queue or partition. */
+export const showLane: Statement<ShownLane | null> = {
+  name: "queen_show_lane",
+  text: "select queen.show_lane($1, $2)::text",
+  parameters: ["text", "text"],
+  read: (row) => JSON.parse(row.textOrNull(0) ?? "null") as ShownLane | null,
 };
