@@ -13,7 +13,9 @@ export interface Reading {
   readonly atMs: number;
   readonly cpuMs: { generator: number; broker: number | null; postgres: number | null };
   readonly system: SystemTicks | null;
+  /** Resident memory of the broker's processes now, and the sum of the highest that each of them ever had. */
   readonly brokerRssKb: number | null;
+  readonly brokerPeakRssKb: number | null;
 }
 
 /** A reading together with the WAL position, taken when a window opens. */
@@ -42,13 +44,26 @@ export interface Cost {
   readonly systemPercent: { idle: number; iowait: number; steal: number; other: number } | null;
   readonly walBytesPerMessage: number | null;
   readonly brokerRssMb: number | null;
+  readonly brokerPeakRssMb: number | null;
 }
 
 export interface Accounted {
-  readonly brokerPid: number | null;
+  /** Brokers, or the server of a peer; empty where PostgreSQL is the server. */
+  readonly brokerPids: readonly number[];
   readonly postmasterPid: number | null;
   readonly databaseUrl: string | null;
 }
+
+/** Of what is not accounted for. */
+export const NO_COST: Cost = {
+  seconds: 0,
+  cpuSecondsPerMillion: { generator: 0, broker: null, postgres: null },
+  cpuPercent: { generator: 0, broker: null, postgres: null },
+  systemPercent: null,
+  walBytesPerMessage: null,
+  brokerRssMb: null,
+  brokerPeakRssMb: null,
+};
 
 // The unit of /proc/<pid>/stat is USER_HZ, which Linux fixes at 100 a second for programs.
 const MS_PER_TICK = 10;
@@ -61,6 +76,10 @@ export class Accountant {
 
   constructor(accounted: Accounted) {
     this.#accounted = accounted;
+  }
+
+  get brokerPids(): readonly number[] {
+    return this.#accounted.brokerPids;
   }
 
   async start(): Promise<void> {
@@ -83,16 +102,17 @@ export class Accountant {
 
   read(): Reading {
     const own = process.cpuUsage();
-    const { brokerPid, postmasterPid } = this.#accounted;
+    const { brokerPids, postmasterPid } = this.#accounted;
     return {
       atMs: performance.now(),
       cpuMs: {
         generator: (own.user + own.system) / 1000,
-        broker: brokerPid === null ? null : treeCpuMs(brokerPid),
+        broker: sumOf(brokerPids.map(treeCpuMs)),
         postgres: postmasterPid === null ? null : treeCpuMs(postmasterPid),
       },
       system: systemTicks(),
-      brokerRssKb: brokerPid === null ? null : treeRssKb(brokerPid),
+      brokerRssKb: sumOf(brokerPids.map((pid) => treeMemoryKb(pid, "VmRSS"))),
+      brokerPeakRssKb: sumOf(brokerPids.map((pid) => treeMemoryKb(pid, "VmHWM"))),
     };
   }
 
@@ -114,7 +134,8 @@ export class Accountant {
       cpuPercent: mapShares(cpuMs, percent),
       systemPercent: systemPercent(from, to),
       walBytesPerMessage: walSpent === null ? null : round(walSpent / Math.max(1, messages), 1),
-      brokerRssMb: to.brokerRssKb === null ? null : Math.round(to.brokerRssKb / 1024),
+      brokerRssMb: megabytes(to.brokerRssKb),
+      brokerPeakRssMb: megabytes(to.brokerPeakRssKb),
     };
   }
 
@@ -148,14 +169,23 @@ export function treeCpuMs(pid: number): number | null {
   return readStat(pid) ? ticks * MS_PER_TICK : null;
 }
 
-function treeRssKb(pid: number): number | null {
+/** Resident memory of the process and its descendants: now (VmRSS) or at its highest (VmHWM). */
+function treeMemoryKb(pid: number, field: "VmRSS" | "VmHWM"): number | null {
   if (!KNOWS_CHILDREN) return null;
-  let total: number | null = null;
-  for (const member of processTree(pid)) {
-    const match = /VmRSS:\s+(\d+)/.exec(readProc(`${member}/status`) ?? "");
-    if (match) total = (total ?? 0) + Number(match[1]);
-  }
-  return total;
+  const known = processTree(pid).map((member) => memoryKb(member, field));
+  return sumOf(known.filter((kb) => kb !== null));
+}
+
+function memoryKb(pid: number, field: "VmRSS" | "VmHWM"): number | null {
+  const match = new RegExp(`${field}:\\s+(\\d+)`).exec(readProc(`${pid}/status`) ?? "");
+  return match ? Number(match[1]) : null;
+}
+
+/** The resident memory of the process itself and of each of its children; null where /proc is missing. */
+export function familyRssKb(pid: number): { own: number; children: number[] } | null {
+  const own = memoryKb(pid, "VmRSS");
+  if (!KNOWS_CHILDREN || own === null) return null;
+  return { own, children: childrenOf(pid).flatMap((child) => memoryKb(child, "VmRSS") ?? []) };
 }
 
 function processTree(root: number): number[] {
@@ -234,5 +264,13 @@ const mapShares = (shares: Shares<number | null>, map: (value: number) => number
   broker: shares.broker === null ? null : map(shares.broker),
   postgres: shares.postgres === null ? null : map(shares.postgres),
 });
+
+const megabytes = (kb: number | null): number | null => (kb === null ? null : Math.round(kb / 1024));
+
+/** Null if there is nothing to add, or something is not known. */
+function sumOf(values: readonly (number | null)[]): number | null {
+  if (values.length === 0) return null;
+  return values.reduce((sum, value) => (sum === null || value === null ? null : sum + value), 0);
+}
 
 export const round = (value: number, digits: number): number => Number(value.toFixed(digits));

@@ -43,6 +43,8 @@ const EXAMPLES_MAX = 5;
 export class Ledger {
   readonly partitions: number;
   readonly producers: number;
+  /** Whether the order within a partition is promised; where it is not, nothing is reordered. */
+  readonly isOrdered: boolean;
   readonly #readers: Reader[] = [];
   /** Partition + 1 by message number; 0 where nothing was sent. */
   #sentTo = new Int32Array(65_536);
@@ -51,9 +53,10 @@ export class Ledger {
   #confirmedCount = 0;
   acksRefused = 0;
 
-  constructor(size: { partitions: number; producers: number }) {
+  constructor(size: { partitions: number; producers: number; isOrdered?: boolean }) {
     this.partitions = size.partitions;
     this.producers = size.producers;
+    this.isOrdered = size.isOrdered ?? true;
   }
 
   get sentCount(): number {
@@ -206,6 +209,7 @@ export class Reader {
         continue;
       }
       this.distinct += 1;
+      if (!this.#ledger.isOrdered) continue;
       const lane = message.data.c * this.#ledger.partitions + partition;
       const highest = this.#highest[lane]!;
       if (number > highest) {

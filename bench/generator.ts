@@ -13,7 +13,8 @@ import type { Figures } from "./measure.ts";
 import type { Padding } from "./messages.ts";
 
 export interface Job {
-  readonly address: Address;
+  /** Where brokers listen, or the HTTP floor, or the server of a peer; none where PostgreSQL itself is loaded. */
+  readonly addresses: readonly Address[];
   readonly accounted: Accounted;
   readonly load: Load;
   readonly timing: Timing;
@@ -26,12 +27,14 @@ export type Report =
   | { readonly kind: "failure"; readonly message: string };
 
 async function run(job: Job): Promise<Figures> {
-  const session = new Session(job.address, job.padding);
-  const accountant = new Accountant(job.accounted);
+  const { addresses, accounted, load, timing, padding } = job;
+  const session = new Session(addresses, padding, load.kind === "push" ? load.payloadBytes : undefined);
+  const accountant = new Accountant(accounted);
   await accountant.start();
   try {
     const enterPhase = (phase: Phase): void => report({ kind: "phase", phase });
-    return await runLoad(job.load, { session, accountant, timing: job.timing, enterPhase });
+    const { databaseUrl } = accounted;
+    return await runLoad(load, { session, accountant, timing, addresses, databaseUrl, padding, enterPhase });
   } finally {
     session.close();
     await accountant.stop();

@@ -32,6 +32,10 @@ export interface LoadContext {
   readonly session: Session;
   readonly accountant: Accountant;
   readonly timing: Timing;
+  readonly addresses: readonly Address[];
+  /** The database under the brokers, or of a peer; null for a load that has none. */
+  readonly databaseUrl: string | null;
+  readonly padding: Padding;
   readonly enterPhase: (phase: Phase) => void;
 }
 
@@ -72,21 +76,25 @@ const IDLE_SECONDS_MAX = 10;
 
 export class Session {
   readonly errors: Record<string, number> = {};
-  readonly #address: Address;
+  readonly #addresses: readonly Address[];
   readonly #writer: MessageWriter;
   readonly #connections: HttpConnection[] = [];
   #pushesAnswered = 0;
 
-  constructor(address: Address, padding: Padding) {
-    this.#address = address;
-    this.#writer = new MessageWriter(padding);
+  constructor(addresses: readonly Address[], padding: Padding, payloadBytes?: number) {
+    this.#addresses = addresses;
+    this.#writer = new MessageWriter(padding, payloadBytes);
   }
 
+  /** Opens connections, in turn to each of the brokers. */
   async connect(count: number): Promise<HttpConnection[]> {
     const connections: HttpConnection[] = [];
     for (let first = 0; first < count; first += CONNECTS_AT_ONCE) {
       const length = Math.min(CONNECTS_AT_ONCE, count - first);
-      const chunk = Array.from({ length }, () => new HttpConnection(this.#address));
+      const chunk = Array.from({ length }, (_, index) => {
+        const address = this.#addresses[(first + index) % this.#addresses.length];
+        return new HttpConnection(address!);
+      });
       this.#connections.push(...chunk);
       connections.push(...chunk);
       await Promise.all(chunk.map((connection) => connection.open()));
@@ -128,7 +136,7 @@ export class Session {
     if (answer.status === 204) return { messages: [], sentAtMs, answeredAtMs };
     const parsed = this.#parse<{ messages?: PoppedMessage[] }>("pop", answer);
     if (parsed && !parsed.messages) this.#count("pop: the answer has no messages");
-    return { messages: parsed?.messages ?? [], sentAtMs, answeredAtMs };
+    return { messages: this.#writer.read(parsed?.messages ?? []), sentAtMs, answeredAtMs };
   }
 
   /** The number of messages that the server took as acknowledged. */
@@ -315,7 +323,12 @@ export async function preload(
     for (let filled = 0; filled < messagesPerPartition; filled += batch) {
       const count = Math.min(batch, messagesPerPartition - filled);
       for (let partition = owner; partition < ledger.partitions; partition += connections.length) {
-        await preloadRequest(session, connection, ledger, count, () => partition);
+        await preloadRequest(session, connection, {
+          queue: QUEUE,
+          ledger,
+          count,
+          partition: () => partition,
+        });
       }
     }
   };
@@ -323,7 +336,7 @@ export async function preload(
 }
 
 /** Creates every partition by pushing one message to each, many partitions in one request. */
-export async function preloadOneEach(session: Session, ledger: Ledger): Promise<void> {
+export async function preloadOneEach(session: Session, ledger: Ledger, queue = QUEUE): Promise<void> {
   const connections = await session.connect(4);
   const partitionsPerRequest = 1_000;
   let next = 0;
@@ -332,7 +345,12 @@ export async function preloadOneEach(session: Session, ledger: Ledger): Promise<
       const first = next;
       const count = Math.min(partitionsPerRequest, ledger.partitions - first);
       next += count;
-      await preloadRequest(session, connection, ledger, count, (index) => first + index);
+      await preloadRequest(session, connection, {
+        queue,
+        ledger,
+        count,
+        partition: (index) => first + index,
+      });
     }
   };
   await Promise.all(connections.map(fill));
@@ -341,10 +359,8 @@ export async function preloadOneEach(session: Session, ledger: Ledger): Promise<
 async function preloadRequest(
   session: Session,
   connection: HttpConnection,
-  ledger: Ledger,
-  count: number,
-  partition: (index: number) => number,
+  push: Omit<Push, "producer">,
 ): Promise<void> {
-  const outcome = await session.push(connection, { queue: QUEUE, ledger, producer: 0, count, partition });
-  if (outcome.queued < count) throw new Error(`preloading failed: ${JSON.stringify(session.errors)}`);
+  const outcome = await session.push(connection, { ...push, producer: 0 });
+  if (outcome.queued < push.count) throw new Error(`preloading failed: ${JSON.stringify(session.errors)}`);
 }

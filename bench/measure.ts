@@ -14,6 +14,8 @@ export interface Figures {
   readonly extra: Readonly<Record<string, number>>;
   /** Unexpected answers and broken connections, by text. */
   readonly errors: Readonly<Record<string, number>>;
+  /** How it was measured, where that is not the same everywhere. */
+  readonly note?: string;
 }
 
 export interface Distribution {

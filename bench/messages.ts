@@ -17,26 +17,69 @@ export interface PoppedMessage extends ReceivedMessage {
 /** Padding that compresses well, as in the figures of comparison, or not at all. */
 export type Padding = "plain" | "random";
 
-const PAYLOAD_BYTES = 100;
+export const PAYLOAD_BYTES = 100;
 const PADDING_POOL_BYTES = 65_536;
+// Below this a payload has no room for time, producer and number. It is the number alone, ten digits long, of a
+// producer that is not told: the load must give each producer a partition of its own.
+const PAYLOAD_BYTES_TELLING = 64;
+const NUMBER_BASE = 1_000_000_000;
+
+/** A payload as an object, for clients that serialise it themselves. */
+export interface Data {
+  readonly t: number;
+  readonly c: number;
+  readonly s: number;
+  readonly p: string;
+}
 
 export class MessageWriter {
+  readonly #payloadBytes: number;
   readonly #pool: string;
   readonly #offsetMax: number;
 
-  constructor(padding: Padding) {
-    const random = padding === "random";
-    this.#pool = random
-      ? randomBytes((PADDING_POOL_BYTES * 3) / 4).toString("base64url")
-      : "x".repeat(PAYLOAD_BYTES);
-    this.#offsetMax = this.#pool.length - PAYLOAD_BYTES;
+  constructor(padding: Padding, payloadBytes = PAYLOAD_BYTES) {
+    const poolBytes = Math.max(PADDING_POOL_BYTES, 2 * payloadBytes);
+    this.#payloadBytes = payloadBytes;
+    this.#pool =
+      padding === "random"
+        ? randomBytes(Math.ceil((poolBytes * 3) / 4)).toString("base64url")
+        : "x".repeat(payloadBytes);
+    this.#offsetMax = this.#pool.length - payloadBytes;
   }
 
   item(queue: string, partition: number, producer: number, number: number, sentAtMs: number): string {
+    const payload = this.#payload(producer, number, sentAtMs);
+    return `{"queue":"${queue}","partition":"p${partition}","transactionId":"${uuidV7()}","payload":${payload}}`;
+  }
+
+  data(producer: number, number: number, sentAtMs: number): Data {
+    const t = Number(sentAtMs.toFixed(3));
+    return {
+      t,
+      c: producer,
+      s: number,
+      p: this.#padding(`{"t":${t},"c":${producer},"s":${number},"p":"`.length),
+    };
+  }
+
+  /** Messages as a load reads them, whichever form their payloads have. */
+  read(messages: readonly PoppedMessage[]): readonly PoppedMessage[] {
+    if (this.#payloadBytes >= PAYLOAD_BYTES_TELLING) return messages;
+    return messages.map((message) => ({
+      ...message,
+      data: { s: Number(message.data) - NUMBER_BASE, c: 0, t: 0 },
+    }));
+  }
+
+  #payload(producer: number, number: number, sentAtMs: number): string {
+    if (this.#payloadBytes < PAYLOAD_BYTES_TELLING) return String(NUMBER_BASE + number);
     const head = `{"t":${sentAtMs.toFixed(3)},"c":${producer},"s":${number},"p":"`;
+    return `${head}${this.#padding(head.length)}"}`;
+  }
+
+  #padding(headLength: number): string {
     const offset = this.#offsetMax === 0 ? 0 : (Math.random() * this.#offsetMax) | 0;
-    const padding = this.#pool.slice(offset, offset + PAYLOAD_BYTES - 2 - head.length);
-    return `{"queue":"${queue}","partition":"p${partition}","transactionId":"${uuidV7()}","payload":${head}${padding}"}}`;
+    return this.#pool.slice(offset, offset + this.#payloadBytes - 2 - headLength);
   }
 }
 
@@ -68,6 +111,8 @@ export interface PopRequest {
   readonly waitMs?: number;
   /** How many partitions one wildcard pop may claim. */
   readonly claims?: number;
+  /** A group that is new starts behind what is there. */
+  readonly isFromNow?: boolean;
 }
 
 export function popPath(pop: PopRequest): string {
@@ -76,7 +121,8 @@ export function popPath(pop: PopRequest): string {
   const autoAck = pop.autoAck ? "&autoAck=true" : "";
   const group = pop.group === undefined ? "" : `&consumerGroup=${pop.group}`;
   const claims = pop.claims === undefined ? "" : `&partitions=${pop.claims}`;
-  return `/api/v1/pop/queue/${pop.queue}${partition}?batch=${pop.batch}${wait}${autoAck}${group}${claims}`;
+  const from = pop.isFromNow ? "&subscriptionMode=new" : "";
+  return `/api/v1/pop/queue/${pop.queue}${partition}?batch=${pop.batch}${wait}${autoAck}${group}${claims}${from}`;
 }
 
 function acknowledgement(message: PoppedMessage): string {

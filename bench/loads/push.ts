@@ -10,8 +10,10 @@ export interface PushLoad {
   readonly producers: number;
   readonly batch: number;
   readonly partitions: number;
-  /** Whether the partition is chosen once per request or for each message. */
-  readonly spread: "request" | "message";
+  /** Whether the partition is chosen once per request or for each message, or is the producer's own. */
+  readonly spread: "request" | "message" | "producer";
+  /** Without it, about 100. */
+  readonly payloadBytes?: number;
   /** A floor stores nothing, so nothing can be read back from it. */
   readonly isFloor?: true;
 }
@@ -26,7 +28,7 @@ export async function runPush(load: PushLoad, context: LoadContext): Promise<Fig
   const anyPartition = (): number => (Math.random() * load.partitions) | 0;
   const produce = async (connection: HttpConnection, producer: number): Promise<void> => {
     while (!isOver) {
-      const chosen = anyPartition();
+      const chosen = load.spread === "producer" ? producer % load.partitions : anyPartition();
       const partition = load.spread === "message" ? anyPartition : () => chosen;
       const outcome = await session.push(connection, {
         queue: QUEUE,

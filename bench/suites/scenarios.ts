@@ -1,44 +1,29 @@
-/**
- * A scenario is one question about speed, with the load that answers it and the figures to compare with.
- *
- * `upstream` is what the C++ server 0.15 does on two cores that it shares with generator and database; `trial` is
- * what the first sketch of this design did there; `goal` is what this broker wants to reach at least.
- */
-import type { Load } from "./loads/index.ts";
-
-export interface Scenario {
-  readonly id: string;
-  /** The scenario's number; several rows of the table can share it. */
-  readonly family: string;
-  readonly asks: string;
-  readonly correct: string;
-  readonly load: Load;
-  /** What is compared: messages a second (more is better) or the median latency (less is better). */
-  readonly compares: "rate" | "p50";
-  readonly upstream?: number;
-  readonly trial?: number;
-  readonly goal: string;
-  /** Only with --full: it takes minutes. */
-  readonly isFull?: true;
-  /** A slow rate needs a longer window for its percentiles. */
-  readonly secondsMin?: number;
-}
+/** The scenarios S1 to S14, and the floors that say how far the limit is. */
+import type { Load } from "../loads/index.ts";
+import type { Scenario, Suite } from "./scenario.ts";
 
 const ONCE_IN_ORDER = "each message once, in order per partition, none missing";
 const READ_BACK = `read back after the window: ${ONCE_IN_ORDER}`;
 
-/** The floor of S1: what `node:http` does with the same requests when it only reads and answers them. */
-export const FLOOR: Scenario = {
-  id: "HTTP",
-  family: "HTTP",
-  asks: "How many S1 requests does a bare node:http server read and answer?",
-  correct: "every request is answered",
-  load: { kind: "push", producers: 64, batch: 1, partitions: 100, spread: "request", isFloor: true },
-  compares: "rate",
-  goal: "the limit of S1",
-};
+/** What bounds the scenarios from below: the disk, HTTP alone, PostgreSQL alone. */
+export const FLOORS: readonly Scenario[] = [
+  {
+    id: "FSYNC",
+    family: "floors",
+    asks: "How often a second does the disk take a write for good?",
+    correct: "every write is followed by a sync",
+    load: { kind: "fsync" },
+    compares: "rate",
+    goal: "the limit of one commit after the other",
+  },
+  httpFloor(1),
+  httpFloor(100),
+  appendFloor(1, "row"),
+  appendFloor(100, "row"),
+  appendFloor(100, "log"),
+];
 
-export const SCENARIOS: readonly Scenario[] = [
+const MEASURED: readonly Scenario[] = [
   {
     id: "S1",
     family: "S1",
@@ -49,6 +34,7 @@ export const SCENARIOS: readonly Scenario[] = [
     upstream: 2_900,
     trial: 12_200,
     goal: "6 x, 80 % of bare HTTP",
+    against: ["FSYNC", "HTTP", "PG-1"],
   },
   {
     id: "S2",
@@ -82,6 +68,7 @@ export const SCENARIOS: readonly Scenario[] = [
     upstream: 15_900,
     trial: 281_000,
     goal: "18 x",
+    against: ["HTTP-100", "PG-100", "PG-log"],
   },
   {
     id: "S4",
@@ -93,6 +80,7 @@ export const SCENARIOS: readonly Scenario[] = [
     upstream: 16_800,
     trial: 267_000,
     goal: "16 x",
+    against: ["HTTP-100", "PG-log"],
   },
   {
     id: "S5",
@@ -178,6 +166,7 @@ export const SCENARIOS: readonly Scenario[] = [
     upstream: 55,
     trial: 3.1,
     goal: "p50 <= 2 ms, p99 <= 5 ms",
+    against: ["FSYNC"],
   },
   {
     id: "S9-1",
@@ -217,6 +206,61 @@ export const SCENARIOS: readonly Scenario[] = [
   pipe("transaction"),
   pipe("ack and push"),
 ];
+
+/** S14: what several workers of one broker, and several brokers on one database, do with the same lanes. */
+const SHARED: readonly Scenario[] = ["S1", "S3", "S5", "S8"].flatMap((id) => [
+  shared(id, "workers"),
+  shared(id, "brokers"),
+]);
+
+export const SCENARIOS: Suite = { name: "scenarios", scenarios: [...FLOORS, ...MEASURED, ...SHARED] };
+
+function httpFloor(batch: number): Scenario {
+  return {
+    id: batch === 1 ? "HTTP" : `HTTP-${batch}`,
+    family: "floors",
+    asks: `How many pushes of ${batch} does a bare node:http server read and answer?`,
+    correct: "every request is answered",
+    load: { kind: "push", producers: 64, batch, partitions: 100, spread: "request", isFloor: true },
+    compares: "rate",
+    goal: batch === 1 ? "the limit of S1" : "the limit of S3",
+  };
+}
+
+function appendFloor(batch: number, by: "row" | "log"): Scenario {
+  return {
+    id: by === "row" ? `PG-${batch}` : "PG-log",
+    family: "floors",
+    asks:
+      by === "row"
+        ? `How many messages does bare PostgreSQL take, ${batch} rows a statement, 64 connections?`
+        : `How many messages does bare PostgreSQL take where ${batch} are one row, 64 connections?`,
+    correct: "as many messages and bytes are stored as were sent",
+    load: { kind: "append", senders: 64, batch, by },
+    compares: "rate",
+    goal:
+      batch === 1
+        ? "a commit for each message"
+        : by === "row"
+          ? "a row for each message"
+          : "the limit of a log",
+  };
+}
+
+function shared(id: string, what: "workers" | "brokers"): Scenario {
+  const alone = MEASURED.find((scenario) => scenario.id === id)!;
+  return {
+    id: `S14-${id}-${what}`,
+    family: "S14",
+    asks: `${alone.asks.replace(/\?$/, "")}, with two ${what}?`,
+    correct: alone.correct,
+    load: alone.load,
+    compares: "rate",
+    goal: `no less than ${id}`,
+    against: [id],
+    topology: what === "workers" ? { brokers: 1, workers: 2 } : { brokers: 2, workers: 1 },
+  };
+}
 
 function namedPops(connections: number, ack: "auto" | "batch", upstream: number, trial?: number): Scenario {
   return {
@@ -277,46 +321,6 @@ function pipe(by: "transaction" | "ack and push"): Scenario {
     load: { kind: "pipe", workers: 32, partitions: 1_000, messagesPerPartition: 250, by },
     compares: "rate",
     goal: isTransaction ? "within 3 x of S13-apart" : "what S13 is compared with",
+    ...(isTransaction ? { against: ["S13-apart"] } : {}),
   };
-}
-
-/** The rows that names ask for, by id or family; without names all of them, the full ones only if wanted. */
-export function selectScenarios(names: readonly string[], isFull: boolean): Scenario[] {
-  const known = [FLOOR, ...SCENARIOS];
-  const matches = (scenario: Scenario, name: string): boolean =>
-    scenario.id.toLowerCase() === name.toLowerCase() || scenario.family.toLowerCase() === name.toLowerCase();
-  for (const name of names) {
-    if (!known.some((scenario) => matches(scenario, name))) {
-      throw new Error(`there is no scenario "${name}"; --list shows them all`);
-    }
-  }
-  const selected = known.filter(
-    (scenario) => names.length === 0 || names.some((name) => matches(scenario, name)),
-  );
-  const isNamed = (scenario: Scenario): boolean =>
-    names.some((name) => name.toLowerCase() === scenario.id.toLowerCase());
-  const affordable = selected.filter((scenario) => isFull || !scenario.isFull || isNamed(scenario));
-  // S1 means little without its floor in the same run.
-  const needsFloor = affordable.some((scenario) => scenario.id === "S1") && !affordable.includes(FLOOR);
-  return needsFloor ? [FLOOR, ...affordable] : affordable;
-}
-
-/** The same load with a tenth of the messages, to see that everything works. */
-export function quickened(load: Load): Load {
-  const tenth = (count: number): number => Math.max(1, Math.round(count / 10));
-  switch (load.kind) {
-    case "drain":
-    case "named-pops":
-    case "pipe":
-      return { ...load, messagesPerPartition: tenth(load.messagesPerPartition) };
-    case "burst":
-      return { ...load, messagesPerPartition: load.batch * 3 };
-    case "parked":
-      return { ...load, consumers: tenth(load.consumers), queues: tenth(load.queues) };
-    case "sparse":
-      return { ...load, partitions: tenth(load.partitions) };
-    case "push":
-    case "flow":
-      return load;
-  }
 }

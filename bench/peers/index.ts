@@ -1,0 +1,17 @@
+/** The peers, the broker first. */
+import { bullmq } from "./bullmq.ts";
+import { graphileWorker } from "./graphile-worker.ts";
+import { nats } from "./nats.ts";
+import type { Peer } from "./peer.ts";
+import { pgBoss } from "./pg-boss.ts";
+import { pgmq } from "./pgmq.ts";
+import { queen } from "./queen.ts";
+import { rabbitmq } from "./rabbitmq.ts";
+
+export const PEERS: readonly Peer[] = [queen, pgmq, pgBoss, graphileWorker, bullmq, nats, rabbitmq];
+
+export function peerNamed(name: string): Peer {
+  const peer = PEERS.find((candidate) => candidate.name === name);
+  if (!peer) throw new Error(`there is no peer "${name}": ${PEERS.map((known) => known.name).join(", ")}`);
+  return peer;
+}

@@ -1,0 +1,98 @@
+/**
+ * The page docs/benchmarks.md is written by hand, except for a part per suite between two marks, which is replaced
+ * by the tables and charts of the newest session of that suite. The charts go to docs/benchmarks.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { ResultLine } from "../results.ts";
+import type { SuiteName } from "../suites/scenario.ts";
+import { chartsOf } from "./charts.ts";
+import { cellsOf } from "./tables.ts";
+
+const SUITES: readonly SuiteName[] = ["scenarios", "peers", "growth", "memory"];
+const DOCS = fileURLToPath(new URL("../../../docs/", import.meta.url));
+
+/** Writes the page and its charts, and returns the files. */
+export function writePage(lines: readonly ResultLine[], session: string | null, docs = DOCS): string[] {
+  const page = `${docs}benchmarks.md`;
+  const files: string[] = [];
+  let text = readFileSync(page, "utf8");
+  for (const suite of SUITES) {
+    const own = newestSession(lines, suite, session);
+    if (own.length === 0) continue;
+    const charts = chartsOf(suite, own);
+    mkdirSync(`${docs}benchmarks`, { recursive: true });
+    for (const { name, svg } of charts) {
+      const file = `${docs}benchmarks/${name}.svg`;
+      writeFileSync(file, svg);
+      files.push(file);
+    }
+    const images = charts.map(({ name, title }) => `![${title}](benchmarks/${name}.svg)`);
+    text = replacePart(
+      text,
+      suite,
+      [circumstances(own), markdownTable(cellsOf(suite, own)), ...images].join("\n\n"),
+    );
+  }
+  writeFileSync(page, text);
+  return [...files, page];
+}
+
+/** The lines of the suite's newest session, or of the newest one that began at the given time. */
+export function newestSession(
+  lines: readonly ResultLine[],
+  suite: SuiteName,
+  session: string | null,
+): ResultLine[] {
+  const eligible = lines.filter(
+    (line) => line.suite === suite && !line.settings.isQuick && line.session.startsWith(session ?? ""),
+  );
+  const newest = eligible.reduce((latest, line) => (line.session > latest ? line.session : latest), "");
+  return eligible.filter((line) => line.session === newest);
+}
+
+export function replacePart(page: string, name: string, content: string): string {
+  const begin = `<!-- bench ${name}: begin -->`;
+  const end = `<!-- bench ${name}: end -->`;
+  const from = page.indexOf(begin);
+  const to = page.indexOf(end);
+  if (from < 0 || to < from) {
+    throw new Error(
+      `docs/benchmarks.md has no part for ${name}: add the lines "${begin}" and "${end}" to it`,
+    );
+  }
+  return `${page.slice(0, from + begin.length)}\n${content}\n${page.slice(to)}`;
+}
+
+/** Where, when and of what: commit, machine, settings. */
+function circumstances(lines: readonly ResultLine[]): string {
+  const { commit, isDirty, session, machine, node, settings } = lines[0]!;
+  const postgres = lines.find((line) => line.postgres)?.postgres;
+  const rounds = Math.max(...lines.map(({ round }) => round));
+  const parts = [
+    `commit ${commit?.slice(0, 12) ?? "unknown"}${isDirty ? " with changes" : ""}`,
+    `${machine.cores} cores (${machine.cpu}), ${machine.memoryGb} GB`,
+    `Node ${node.replace(/^v/, "")}`,
+    ...(postgres ? [`PostgreSQL ${postgres.version} (${settings.database}), ${durability(postgres)}`] : []),
+    `${rounds === 1 ? "one round" : `${rounds} rounds`} of ${settings.seconds} s after ${settings.warmupSeconds} s`,
+    `payload padding ${settings.padding}`,
+  ];
+  return `Measured ${session.slice(0, 10)}: ${parts.join("; ")}.`;
+}
+
+const durability = (settings: Readonly<Record<string, string>>): string =>
+  ["fsync", "synchronous_commit", "full_page_writes", "shared_buffers"]
+    .map((name) => `${name} ${settings[name] ?? "unknown"}`)
+    .join(", ");
+
+export function markdownTable(cells: readonly (readonly string[])[]): string {
+  const [head = [], ...rows] = cells;
+  // A column that nobody has anything for says nothing.
+  const used = head.map((_, column) => column === 0 || rows.some((row) => row[column] !== ""));
+  const markdown = (row: readonly string[]): string =>
+    `| ${row
+      .filter((_, column) => used[column])
+      .map((cell) => cell.replaceAll("|", "\\|"))
+      .join(" | ")} |`;
+  return [markdown(head), `|${"---|".repeat(used.filter(Boolean).length)}`, ...rows.map(markdown)].join("\n");
+}

@@ -1,0 +1,49 @@
+/** The peers, each in the four shapes of load that every queue knows. */
+import type { PeerLoad, Shape } from "../loads/peer.ts";
+import { PEERS } from "../peers/index.ts";
+import type { Peer } from "../peers/peer.ts";
+import type { Scenario, Suite } from "./scenario.ts";
+import { FLOORS } from "./scenarios.ts";
+
+export const SHAPES: readonly Shape[] = ["one", "batch", "consume", "latency"];
+
+const ASKS: Readonly<Record<Shape, string>> = {
+  one: "How fast do 64 senders send one by one",
+  batch: "How fast do 64 senders send batches of 100",
+  consume: "How fast are 100,000 messages received and acknowledged",
+  latency: "How long is a message on its way at 50 a second to one consumer that waits",
+};
+
+export const PEER_RUNS: Suite = {
+  name: "peers",
+  scenarios: [
+    FLOORS.find(({ id }) => id === "FSYNC")!,
+    ...PEERS.flatMap((peer) => SHAPES.map((shape) => run(peer, shape))),
+  ],
+};
+
+function run(peer: Peer, shape: Shape): Scenario {
+  return {
+    id: `${peer.name}-${shape}`,
+    family: peer.name,
+    asks: `${ASKS[shape]} (${peer.title})?`,
+    correct: peer.isOrdered ? "each message once, in order per partition" : "each message once",
+    load: { kind: "peer", peer: peer.name, shape, ...sizes(shape) },
+    compares: shape === "latency" ? "p50" : "rate",
+    goal: peer.name === "queen" ? "ahead of every durable peer" : "",
+    against: ["FSYNC", ...(peer.name === "queen" ? [] : [`queen-${shape}`])],
+  };
+}
+
+function sizes(shape: Shape): Pick<PeerLoad, "senders" | "batch" | "messages" | "messagesPerSecond"> {
+  switch (shape) {
+    case "one":
+      return { senders: 64, batch: 1 };
+    case "batch":
+      return { senders: 64, batch: 100 };
+    case "consume":
+      return { senders: 8, batch: 100, messages: 100_000 };
+    case "latency":
+      return { senders: 1, batch: 1, messagesPerSecond: 50 };
+  }
+}
