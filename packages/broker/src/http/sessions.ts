@@ -44,7 +44,11 @@ export class SessionRoutes {
         `The credential is longer than ${SESSION_CREDENTIAL_BYTES_MAX} bytes, too long for a cookie; use an API key.`,
       );
     }
-    const identity = await guard.identify("read", { path: "", authorization: credential, address: request.address });
+    const identity = await guard.identify("read", {
+      path: "",
+      authorization: credential,
+      address: request.address,
+    });
     const isSecure = isTls || request.headers["x-forwarded-proto"] === "https";
     return this.#shown(identity, { "Set-Cookie": sessionCookie(credential.trim(), isSecure) });
   }

@@ -13,6 +13,17 @@ export interface Queries {
   "GET /api/v1/resources/queues": {
     /** A part of the name, in any case. */
     readonly search?: string | undefined;
+    /** `newest` unless said; by name, or the largest figure first. */
+    readonly sort?:
+      | "newest"
+      | "name"
+      | "depth"
+      | "lag"
+      | "in"
+      | "out"
+      | "deadLetters"
+      | "partitions"
+      | undefined;
     /** Of this namespace. */
     readonly namespace?: string | undefined;
     /** Of this task. */
@@ -26,8 +37,8 @@ export interface Queries {
   "GET /api/v1/resources/queues/:queue": {
     /** A part of the name, in any case. */
     readonly search?: string | undefined;
-    /** By name, by unfinished messages (most first), or by the oldest unfinished message. */
-    readonly sort?: "name" | "depth" | "age" | undefined;
+    /** By name, by unfinished messages (most first), by the oldest unfinished message, or by dead letters and retries. */
+    readonly sort?: "name" | "depth" | "age" | "trouble" | undefined;
     /** Partitions at most. */
     readonly limit?: number | undefined;
     /** Partitions to skip. */
@@ -39,8 +50,8 @@ export interface Queries {
     readonly queue?: string | undefined;
     /** A part of the name, in any case. */
     readonly search?: string | undefined;
-    /** By name, by unfinished messages (most first), or by the oldest unfinished message. */
-    readonly sort?: "name" | "depth" | "age" | undefined;
+    /** By name, by unfinished messages (most first), by the oldest unfinished message, or by dead letters and retries. */
+    readonly sort?: "name" | "depth" | "age" | "trouble" | undefined;
     /** Partitions at most. */
     readonly limit?: number | undefined;
     /** Partitions to skip. */
@@ -63,8 +74,8 @@ export interface Queries {
   "GET /api/v1/status/queues/:queue": {
     /** A part of the name, in any case. */
     readonly search?: string | undefined;
-    /** By name, by unfinished messages (most first), or by the oldest unfinished message. */
-    readonly sort?: "name" | "depth" | "age" | undefined;
+    /** By name, by unfinished messages (most first), by the oldest unfinished message, or by dead letters and retries. */
+    readonly sort?: "name" | "depth" | "age" | "trouble" | undefined;
     /** Partitions at most. */
     readonly limit?: number | undefined;
     /** Partitions to skip. */
@@ -138,6 +149,8 @@ export interface Queries {
     readonly consumerGroup?: string | undefined;
     /** Of this partition. */
     readonly partition?: string | undefined;
+    /** With exactly this error. */
+    readonly error?: string | undefined;
     /** Failed then or later. */
     readonly from?: string | undefined;
     /** Failed then or earlier. */
@@ -148,6 +161,15 @@ export interface Queries {
     readonly offset?: number | undefined;
     /** The `nextPage` of the answer before. */
     readonly page?: string | undefined;
+  };
+  /** Dead letters by their error, the most frequent first. */
+  "GET /api/v1/dlq/errors": {
+    /** Of this queue. */
+    readonly queue?: string | undefined;
+    /** Of this group. */
+    readonly consumerGroup?: string | undefined;
+    /** Errors at most. */
+    readonly limit?: number | undefined;
   };
   /** Every group of every queue, with its lag. */
   "GET /api/v1/consumer-groups": {
@@ -179,6 +201,20 @@ export interface Queries {
   "DELETE /api/v1/consumer-groups/:group/queues/:queue": {
     /** Forget where the group starts, too. */
     readonly deleteMetadata?: boolean | undefined;
+  };
+  /** What a seek would do; nothing is moved. */
+  "GET /api/v1/consumer-groups/:group/queues/:queue/seek": {
+    /** Behind everything. */
+    readonly toEnd?: boolean | undefined;
+    /** The first message stored then or later is the next. */
+    readonly timestamp?: string | undefined;
+  };
+  /** What a seek in one partition would do. */
+  "GET /api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek": {
+    /** Behind everything. */
+    readonly toEnd?: boolean | undefined;
+    /** The first message stored then or later is the next. */
+    readonly timestamp?: string | undefined;
   };
   /** The names of traces, the one used last first. */
   "GET /api/v1/traces/names": {
@@ -217,6 +253,8 @@ export interface Queries {
     readonly from?: string | undefined;
     /** End; now unless said. */
     readonly to?: string | undefined;
+    /** Instead of `from`: so long before the end. */
+    readonly minutes?: number | undefined;
     /** Only this queue. */
     readonly queue?: string | undefined;
     /** Only queues of this namespace. */
@@ -245,6 +283,8 @@ export interface Queries {
     readonly from?: string | undefined;
     /** End; now unless said. */
     readonly to?: string | undefined;
+    /** Instead of `from`: so long before the end. */
+    readonly minutes?: number | undefined;
     /** Only workers of this host. */
     readonly hostname?: string | undefined;
     /** Only workers with this number. */
@@ -256,6 +296,8 @@ export interface Queries {
     readonly from?: string | undefined;
     /** End; now unless said. */
     readonly to?: string | undefined;
+    /** Instead of `from`: so long before the end. */
+    readonly minutes?: number | undefined;
     /** Only workers of this host. */
     readonly hostname?: string | undefined;
     /** Only workers with this number. */
@@ -267,6 +309,8 @@ export interface Queries {
     readonly from?: string | undefined;
     /** End; now unless said. */
     readonly to?: string | undefined;
+    /** Instead of `from`: so long before the end. */
+    readonly minutes?: number | undefined;
     /** Only this queue. */
     readonly queue?: string | undefined;
   };
@@ -276,6 +320,8 @@ export interface Queries {
     readonly from?: string | undefined;
     /** End; now unless said. */
     readonly to?: string | undefined;
+    /** Instead of `from`: so long before the end. */
+    readonly minutes?: number | undefined;
     /** Only this queue. */
     readonly queue?: string | undefined;
   };
@@ -285,6 +331,8 @@ export interface Queries {
     readonly from?: string | undefined;
     /** End; now unless said. */
     readonly to?: string | undefined;
+    /** Instead of `from`: so long before the end. */
+    readonly minutes?: number | undefined;
     /** Only this queue. */
     readonly queue?: string | undefined;
   };
@@ -342,6 +390,8 @@ export interface Bodies {
     readonly queue?: string | null | undefined;
     readonly consumerGroup?: string | null | undefined;
     readonly partition?: string | null | undefined;
+    /** The whole error message. */
+    readonly error?: string | null | undefined;
     readonly from?: string | null | undefined;
     readonly to?: string | null | undefined;
     /** Without a filter, all of them are meant only if this says so. */
@@ -355,6 +405,8 @@ export interface Bodies {
     readonly queue?: string | null | undefined;
     readonly consumerGroup?: string | null | undefined;
     readonly partition?: string | null | undefined;
+    /** The whole error message. */
+    readonly error?: string | null | undefined;
     readonly from?: string | null | undefined;
     readonly to?: string | null | undefined;
     /** Without a filter, all of them are meant only if this says so. */
@@ -440,6 +492,10 @@ export interface Bodies {
     readonly ids?: readonly string[] | undefined;
     readonly all?: boolean | undefined;
   };
+  /** Signs a browser in with a token or an API key; needs the header Queen-Page. */
+  "POST /api/v1/session": {
+    readonly credential: string;
+  };
 }
 
 /** What routes answer. */
@@ -492,6 +548,13 @@ export interface Answers {
         readonly pending: number;
         readonly processing: number;
       };
+      /** Age of the oldest message that one of its groups has not finished. */
+      readonly lagSeconds: number;
+      /** Messages stored, in its last finished minute. */
+      readonly inPerSecond: number;
+      /** Messages finished, in its last finished minute. */
+      readonly outPerSecond: number;
+      readonly deadLetters: number;
     }[];
   };
   /** A queue with a page of its partitions and the totals over all of them. */
@@ -525,6 +588,8 @@ export interface Answers {
       readonly newestMessage: string | null;
       /** When the oldest unfinished message was stored. */
       readonly oldestPending: string | null;
+      /** Unfinished messages that failed before. */
+      readonly retrying: number;
     }[];
     readonly totals: {
       /** In the log; the places of deleted messages count. */
@@ -570,6 +635,8 @@ export interface Answers {
       readonly newestMessage: string | null;
       /** When the oldest unfinished message was stored. */
       readonly oldestPending: string | null;
+      /** Unfinished messages that failed before. */
+      readonly retrying: number;
       /** When it was last pushed to or consumed. */
       readonly lastActivity: string | null;
     }[];
@@ -578,6 +645,32 @@ export interface Answers {
       readonly limit: number;
       readonly offset: number;
     };
+  };
+  /** A partition with the places of its consumer groups. */
+  "GET /api/v1/queues/:queue/partitions/:partition": {
+    /** A UUID. */
+    readonly id: string;
+    readonly name: string;
+    /** UTC, such as 2026-11-15T19:00:00.000Z. */
+    readonly createdAt: string;
+    readonly queue: string;
+    readonly newestMessage: string | null;
+    /** The first message that the log holds. */
+    readonly startOffset: number;
+    /** The next message that is stored. */
+    readonly nextOffset: number;
+    readonly deadLetter: number;
+    readonly consumerGroups: readonly {
+      readonly name: string;
+      /** The first message that it has not finished. */
+      readonly offset: number;
+      readonly pending: number;
+      /** Offsets behind it that are finished, from and to; the first hundred. */
+      readonly finishedAhead: readonly (readonly unknown[])[];
+      /** The offset after the last one under a lease. */
+      readonly leasedUntil: number | null;
+      readonly leaseExpiresAt: string | null;
+    }[];
   };
   /** Namespaces with the sums over their queues. */
   "GET /api/v1/resources/namespaces": {
@@ -684,6 +777,8 @@ export interface Answers {
       /** UTC, such as 2026-11-15T19:00:00.000Z. */
       readonly createdAt: string;
       readonly priority: number;
+      /** All of them. */
+      readonly options: Readonly<Record<string, number | boolean>>;
       readonly config: {
         readonly leaseTime: number;
         readonly retryLimit: number;
@@ -734,6 +829,8 @@ export interface Answers {
       readonly newestMessage: string | null;
       /** When the oldest unfinished message was stored. */
       readonly oldestPending: string | null;
+      /** Unfinished messages that failed before. */
+      readonly retrying: number;
     }[];
     readonly totals: {
       /** In the log; the places of deleted messages count. */
@@ -959,6 +1056,20 @@ export interface Answers {
       readonly offset: number;
     };
   };
+  /** Dead letters by their error, the most frequent first. */
+  "GET /api/v1/dlq/errors": {
+    readonly errors: readonly {
+      readonly error: string;
+      readonly count: number;
+      /** In so many queues. */
+      readonly queues: number;
+      readonly partitions: number;
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly firstFailedAt: string;
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly lastFailedAt: string;
+    }[];
+  };
   /** Makes dead letters messages again, at the end of their partitions. */
   "POST /api/v1/dlq/requeue": {
     readonly success: true;
@@ -1051,6 +1162,28 @@ export interface Answers {
     readonly deletedPartitions: number;
     readonly metadataDeleted: boolean;
     readonly queueName: string;
+  };
+  /** What a seek would do; nothing is moved. */
+  "GET /api/v1/consumer-groups/:group/queues/:queue/seek": {
+    /** Null: the end. */
+    readonly targetTimestamp: string | null;
+    readonly partitionsMoved: number;
+    /** Messages that the group has finished and would get again. */
+    readonly deliveredAgain: number;
+    /** Messages that the group has not finished and would not get. */
+    readonly skipped: number;
+    readonly leasesEnded: number;
+  };
+  /** What a seek in one partition would do. */
+  "GET /api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek": {
+    /** Null: the end. */
+    readonly targetTimestamp: string | null;
+    readonly partitionsMoved: number;
+    /** Messages that the group has finished and would get again. */
+    readonly deliveredAgain: number;
+    /** Messages that the group has not finished and would not get. */
+    readonly skipped: number;
+    readonly leasesEnded: number;
   };
   /** Moves the group in all partitions of a queue, to the end or to a time. */
   "POST /api/v1/consumer-groups/:group/queues/:queue/seek": {
@@ -1935,7 +2068,7 @@ export interface Answers {
       readonly total: Readonly<Record<string, number>>;
     }[];
   };
-  /** Whether the database can be used. */
+  /** Whether the database can be used, and the broker is not stopping. */
   "GET /health": {
     readonly status: "healthy" | "unhealthy";
     readonly database: "connected" | "disconnected";
@@ -1977,6 +2110,8 @@ export interface Answers {
   };
   /** Figures of all workers of this broker. */
   "GET /metrics": Readonly<Record<string, unknown>>;
+  /** Figures of all workers of this broker. */
+  "GET /api/v1/system/metrics": Readonly<Record<string, unknown>>;
   /** Makes an API key; the key is shown this once. */
   "POST /api/v1/system/keys": {
     readonly id: string;
@@ -2076,6 +2211,32 @@ export interface Answers {
     readonly success: true;
     readonly discarded: number;
     readonly remaining: number;
+  };
+  /** Who asks, and what he may do. */
+  "GET /api/v1/session": {
+    /** Whether it is on; if not, everybody may do everything. */
+    readonly authentication: boolean;
+    /** Null: nobody has signed in. */
+    readonly name: string | null;
+    readonly roles: readonly ("admin" | "read-write" | "read-only" | "produce" | "consume")[];
+    /** What the caller may do. */
+    readonly access: readonly ("open" | "read" | "produce" | "consume" | "write" | "admin")[];
+    /** Patterns; null: every queue. */
+    readonly queues: readonly string[] | null;
+    readonly version: string;
+  };
+  /** Signs a browser in with a token or an API key; needs the header Queen-Page. */
+  "POST /api/v1/session": {
+    /** Whether it is on; if not, everybody may do everything. */
+    readonly authentication: boolean;
+    /** Null: nobody has signed in. */
+    readonly name: string | null;
+    readonly roles: readonly ("admin" | "read-write" | "read-only" | "produce" | "consume")[];
+    /** What the caller may do. */
+    readonly access: readonly ("open" | "read" | "produce" | "consume" | "write" | "admin")[];
+    /** Patterns; null: every queue. */
+    readonly queues: readonly string[] | null;
+    readonly version: string;
   };
   /** This interface as an OpenAPI document. */
   "GET /openapi.json": Readonly<Record<string, unknown>>;
