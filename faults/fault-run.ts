@@ -67,6 +67,7 @@ export class FaultRun {
   #server: PostgresServer | undefined;
   #databaseUrl = "";
   #faults = 0;
+  #folders = 0;
   #pushed = 0;
   #delivered = 0;
   #load = "none";
@@ -146,7 +147,7 @@ export class FaultRun {
     if (this.#databaseUrl === "" && this.#givenDatabaseUrl === undefined) await this.startPostgres();
     this.tell(`starting ${count} brokers`);
     for (let index = 0; index < count; index++) {
-      const folder = join(this.folder, `broker-${this.brokers.length}`);
+      const folder = join(this.folder, `broker-${this.#folders++}`);
       const slot = await BrokerSlot.create(
         folder,
         options.databaseUrl ?? this.databaseUrl,
