@@ -14,7 +14,7 @@ import type { RateLimiter } from "../access/rate-limiter.ts";
 import type { Tally } from "../access/tally.ts";
 import { TooManyRequests } from "../access/too-many-requests.ts";
 import { crash, isCrashPoint } from "../crash-point.ts";
-import { bodyText } from "../operations/json-scanner.ts";
+import { bodyText, JsonScanner } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
 import { AccessLog, Exchange } from "./access-log.ts";
 import { checkBody } from "./body-check.ts";
@@ -60,8 +60,8 @@ const REQUEST_TIMEOUT_MS = 30_000 - TIMEOUTS_CHECKED_EVERY_MS;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 // Bodies that a worker holds at once, in bodies of the largest size.
 const BODIES_HELD_MAX = 4;
-// Two large pops, and as much again for those who read at once.
-const UNREAD_BYTES_MAX = 2 * POP_BYTES_MAX;
+// One large pop, and as much again for those who read at once.
+const UNREAD_BYTES_MAX = POP_BYTES_MAX;
 const RETRY_AFTER_S = "1";
 const WAITING_PAUSE_MS = 5_000;
 const SERVING_PAUSE_MS = 1_000;
@@ -445,10 +445,9 @@ function parseJson(body: Buffer): unknown {
   const text = bodyText(body);
   try {
     return JSON.parse(Buffer.from(text, "latin1").toString("utf8"));
-  } catch (error) {
-    throw new BrokerError(
-      "INVALID_JSON",
-      `Invalid JSON: ${error instanceof Error ? error.message : String(error)}`,
-    );
+  } catch {
+    const scanner = new JsonScanner(text);
+    scanner.expectEnd(scanner.skipValue(scanner.skipWhitespace(0))); // throws, and says where
+    throw new BrokerError("INVALID_JSON", "Invalid JSON");
   }
 }

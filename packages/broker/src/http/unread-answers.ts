@@ -16,7 +16,8 @@ interface Unread {
 
 // The operating system takes what is smaller.
 const BYTES_MIN = 16 * 1024;
-const STALLED_MS = 30_000;
+// Twice at most: the part that the operating system took counts as progress once.
+const STALLED_MS = 20_000;
 // Clients that read have done so by then; before, they are cut only where there is twice too much.
 const READ_WITHIN_MS = 500;
 
