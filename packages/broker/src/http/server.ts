@@ -16,7 +16,7 @@ import { TooManyRequests } from "../access/too-many-requests.ts";
 import { crash, isCrashPoint } from "../crash-point.ts";
 import { bodyText, JsonScanner } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
-import { AccessLog, Exchange } from "./access-log.ts";
+import { AccessLog, Exchange, isControl, namesInBody } from "./access-log.ts";
 import { checkBody } from "./body-check.ts";
 import { Cors } from "./cors.ts";
 import { readQuery } from "./parameters.ts";
@@ -200,7 +200,7 @@ export class HttpServer {
     const method = incoming.method!;
     if (method === "OPTIONS") {
       this.#bodies.drop(incoming);
-      send({ status: 204, headers: { "Access-Control-Max-Age": "86400" } });
+      send({ status: 204, headers: this.#cors.preflightHeaders(incoming.headers.origin) });
       return;
     }
     const url = incoming.url!;
@@ -346,8 +346,14 @@ export class HttpServer {
         body:
           route.body && !route.body.readByHandler ? checkBody(route.body.shape, bodyOf(request)) : undefined,
       });
-    if (!request.identity.isLimited) return handle();
-    return checkScope(route, request, query, this.#options.queueOfPartition).then(handle);
+    const served = !request.identity.isLimited
+      ? handle()
+      : checkScope(route, request, query, this.#options.queueOfPartition).then(handle);
+    if (!isControl(route)) return served;
+    return Promise.resolve(served).then((answer) => ({
+      ...answer,
+      about: { ...namesInBody(request.json()), ...answer.about },
+    }));
   }
 
   #enterWaiting(exchange: Exchange): void {
