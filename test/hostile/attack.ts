@@ -1,5 +1,6 @@
 /** What an attack is: something sent to a live broker, and what must come back. */
 import type { HttpClient } from "../support/http.ts";
+import type { System } from "../support/system.ts";
 import type { Random } from "./random.ts";
 
 export interface Target {
@@ -8,6 +9,8 @@ export interface Target {
   readonly random: Random;
   /** From 0 to 1: how much of the programme is run; tests take a small part. */
   readonly share: number;
+  /** The database behind the broker, and more brokers on it. */
+  readonly system: System;
 }
 
 export interface Attack {

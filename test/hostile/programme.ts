@@ -1,21 +1,26 @@
 /** The hostile programme, and how one attack of it is run: with a well-behaved client beside it. */
-import { readFileSync } from "node:fs";
-import type { BrokerProcess } from "../support/broker.ts";
+import { setTimeout as sleep } from "node:timers/promises";
 import { HttpClient } from "../support/http.ts";
+import type { System } from "../support/system.ts";
 import { type Attack, Notes } from "./attack.ts";
 import { ackAttacks } from "./attacks/acks.ts";
 import { bodyAttacks } from "./attacks/bodies.ts";
 import { connectionAttacks } from "./attacks/connections.ts";
 import { fuzzAttacks } from "./attacks/fuzz.ts";
 import { nameAttacks } from "./attacks/names.ts";
+import { readerAttacks } from "./attacks/readers.ts";
+import { tokenAttacks } from "./attacks/tokens.ts";
 import { ControlClient } from "./control-client.ts";
+import { openHandles, rssMb, watchMemory } from "./process-figures.ts";
 import { Random } from "./random.ts";
 
 export const PROGRAMME: readonly Attack[] = [
   ...connectionAttacks,
+  ...readerAttacks,
   ...bodyAttacks,
   ...nameAttacks,
   ...ackAttacks,
+  ...tokenAttacks,
   ...fuzzAttacks,
 ].sort((a, b) => a.id.localeCompare(b.id));
 
@@ -23,41 +28,54 @@ export interface AttackResult {
   readonly attack: Attack;
   readonly notes: Notes;
   readonly controlRequests: number;
-  readonly rssMb: number;
+  /** Memory of the workers before, and at most meanwhile. */
+  readonly rssMb: readonly [number, number];
 }
+
+// What a worker's caches and its share of bodies and answers come to, and what garbage collection leaves lying about.
+const RSS_GROWTH_MB_MAX = 500;
+const HANDLES_MORE_MAX = 5;
+const HANDLES_PATIENCE_MS = 10_000;
 
 export async function runAttack(
   attack: Attack,
-  broker: BrokerProcess,
+  system: System,
   { seed, share }: { seed: number; share: number },
 ): Promise<AttackResult> {
   const notes = new Notes();
+  const { broker } = system;
   const client = new HttpClient(broker.url);
   const control = new ControlClient(broker.url, `control-${attack.id}`);
   const workers = broker.workerPids();
+  const [memory, handles] = [rssMb(workers), openHandles(workers)];
+  const memoryMost = watchMemory(workers);
   control.start();
   try {
     const port = Number(new URL(broker.url).port);
-    await attack.run({ port, client, random: new Random(seed), share }, notes);
+    await attack.run({ port, client, random: new Random(seed), share, system }, notes);
   } catch (error) {
     notes.problem(`the attack itself failed: ${(error as Error).stack}`);
   } finally {
     await control.stop();
     client.close();
   }
+  const most = memoryMost();
   for (const error of control.errors) notes.problem(`the well-behaved client: ${error}`);
   if (broker.workerPids().join() !== workers.join()) notes.problem("a worker ended");
   if (control.requests === 0) notes.problem("the well-behaved client was never served");
-  return { attack, notes, controlRequests: control.requests, rssMb: rssMb(workers) };
+  if (most - memory > RSS_GROWTH_MB_MAX) notes.problem(`memory grew from ${memory} to ${most} MB`);
+  const left = await handlesLeft(workers, handles);
+  if (left > 0) notes.problem(`${left} more files or connections are open than before`);
+  return { attack, notes, controlRequests: control.requests, rssMb: [memory, most] };
 }
 
-function rssMb(pids: readonly number[]): number {
-  const kb = pids.map((pid) => {
-    try {
-      return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0);
-    } catch {
-      return 0;
-    }
-  });
-  return Math.round(kb.reduce((sum, each) => sum + each, 0) / 1024);
+/** How many more handles there are than before, after a while; a few come and go with connections to the database. */
+async function handlesLeft(workers: readonly number[], before: number): Promise<number> {
+  const until = performance.now() + HANDLES_PATIENCE_MS;
+  for (;;) {
+    const more = openHandles(workers) - before;
+    if (more <= HANDLES_MORE_MAX) return 0;
+    if (performance.now() > until) return more;
+    await sleep(100);
+  }
 }

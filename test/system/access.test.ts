@@ -233,6 +233,13 @@ describe("with tokens and keys", () => {
       const own = json.entries.filter((each: { actor: string }) => each.actor === "dave");
       return own.reduce((sum: number, each: { times: number }) => sum + each.times, 0) === 3;
     });
+    const { json: made } = await client.request(
+      "POST",
+      "/api/v1/system/keys",
+      { name: "audited", role: "consume" },
+      as({ sub: "erin", role: "admin" }),
+    );
+    assert.equal((await entryOf("erin")).target, `name=audited role=consume id=${made.id}`);
     const refused = await entryOf("dave");
     assert.deepEqual([refused.action, refused.status], ["DELETE /api/v1/resources/queues/:queue", 403]);
   });
@@ -242,6 +249,15 @@ describe("with tokens and keys", () => {
       headers: { origin: "https://elsewhere.example" },
     });
     assert.equal(headers["access-control-allow-origin"], undefined);
+    for (const path of ["/metrics/prometheus", "/metrics", "/health", "/docs", "/api/v1/dlq"]) {
+      const answer = await client.request("GET", path, undefined, {
+        headers: { origin: "https://elsewhere.example" },
+      });
+      const names = Object.keys({ ...answer.headers, ...headers }).filter((name) =>
+        name.startsWith("access-control"),
+      );
+      assert.deepEqual(names, [], path);
+    }
   });
 
   test("no secret is in the log", () => {

@@ -16,7 +16,7 @@ describe("hostile input", () => {
 
   for (const attack of PROGRAMME.filter(({ id }) => !TOO_LONG.includes(id))) {
     test(`${attack.id}: ${attack.what}; nobody else notices`, async () => {
-      const { notes } = await runAttack(attack, system.broker, { seed: 1, share: 0.02 });
+      const { notes } = await runAttack(attack, system, { seed: 1, share: 0.02 });
       assert.deepEqual(notes.problems, []);
       assert.ok(notes.tried > 0);
     });

@@ -346,7 +346,7 @@ const VARIABLES = [
   { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", field: "otlpTracesEndpoint", group: "Traces", kind: "url",
     default: { unset: "unset" },
     meaning: "The whole address for spans, instead." },
-  { name: "OTEL_EXPORTER_OTLP_HEADERS", readBy: "open-telemetry.ts", group: "Traces", kind: "text",
+  { name: "OTEL_EXPORTER_OTLP_HEADERS", readBy: "open-telemetry.ts", group: "Traces", kind: "secret",
     default: { unset: "unset" },
     meaning: "Headers for the collector, as in `authorization=Bearer%20…,tenant=a`; never printed." },
   { name: "OTEL_SERVICE_NAME", readBy: "open-telemetry.ts", group: "Traces", kind: "text",

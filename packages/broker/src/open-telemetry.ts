@@ -26,6 +26,7 @@ import {
   resourceFromAttributes,
 } from "@opentelemetry/resources";
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from "@opentelemetry/sdk-trace-base";
+import { environmentWithSecrets } from "./config.ts";
 import type { Log } from "./telemetry.ts";
 import type { EndCall, OperationSpan, Place, TracedOperation, Tracing } from "./tracing.ts";
 
@@ -48,6 +49,9 @@ const KINDS: Readonly<Record<TracedOperation, { readonly kind: SpanKind; readonl
 };
 
 export function startTracing({ collector, version, workerIndex, log }: TracingOptions): Tracing {
+  // The libraries know nothing of secrets in files.
+  const { OTEL_EXPORTER_OTLP_HEADERS: headers } = environmentWithSecrets(process.env);
+  if (headers) process.env.OTEL_EXPORTER_OTLP_HEADERS = headers;
   // While they start, the libraries complain about variables they cannot read.
   const warn = (message: string): void => log.warn({ message }, "traces.settings");
   const silent = (): void => {};

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { BrokerError } from "@queen/protocol";
-import { RequestBodies } from "../src/http/request-body.ts";
+import { type Incoming, RequestBodies } from "../src/http/request-body.ts";
 
 /** As much of a request as its body needs. */
 function incoming(headers: Record<string, string> = {}) {
@@ -14,7 +13,7 @@ function incoming(headers: Record<string, string> = {}) {
       state.isCut = true;
     },
   };
-  return { stream, state, request: Object.assign(stream, { headers, socket }) as unknown as IncomingMessage };
+  return { stream, state, request: Object.assign(stream, { headers, socket }) };
 }
 
 const codeOf = (whole: Promise<unknown>): Promise<string> =>
@@ -55,8 +54,8 @@ test("a body over the limit is refused, by its length or by its bytes, and nothi
 test("a body without end is not read for ever", async () => {
   const bodies = new RequestBodies({ bytesMax: 10, heldBytesMax: 40 });
   for (const receive of [
-    (request: IncomingMessage) => codeOf(bodies.read(request).whole),
-    (request: IncomingMessage) => bodies.drop(request),
+    (request: Incoming) => codeOf(bodies.read(request).whole),
+    (request: Incoming) => bodies.drop(request),
   ]) {
     const { stream, request, state } = incoming();
     void receive(request);

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import type { ServerResponse } from "node:http";
 import { test } from "node:test";
-import { UnreadAnswers } from "../src/http/unread-answers.ts";
+import { type Outgoing, UnreadAnswers } from "../src/http/unread-answers.ts";
 
 const KB = 1024;
 
@@ -9,12 +8,12 @@ function answers(bytesMax: number) {
   const clock = { ms: 0 };
   const unread = new UnreadAnswers({ bytesMax, now: () => clock.ms });
   const cut: string[] = [];
-  const add = (name: string, bytes: number): ServerResponse => {
+  const add = (name: string, bytes: number): Outgoing => {
     const response = {
       writableFinished: false,
       setTimeout: () => response,
       destroy: () => cut.push(name),
-    } as unknown as ServerResponse;
+    };
     unread.add(response, bytes);
     return response;
   };

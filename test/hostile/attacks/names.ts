@@ -1,4 +1,5 @@
 /** Attacks with names and paths: odd Unicode, SQL, file names. */
+import { operationOf, table } from "../../support/agreement.ts";
 import type { Attack, Notes, Target } from "../attack.ts";
 import { exchange } from "../raw-socket.ts";
 
@@ -58,6 +59,9 @@ async function odd({ client }: Target, notes: Notes): Promise<void> {
   const different = await client.pop("e\u0301", { partition: "\u00e9" });
   notes.saw("NFC is not NFD", different.status, different.status === 204);
   for (const name of BAD) {
+    const settings = encodeURIComponent(name === "\ud800" ? "\u0000" : name);
+    const grouped = await client.request("GET", `/api/v1/pop/queue/odd?consumerGroup=${settings}`);
+    notes.saw(`group ${JSON.stringify(name).slice(0, 40)}`, grouped.status, grouped.status === 400);
     for (const field of ["queue", "partition", "transactionId"]) {
       const item = { queue: "odd", payload: 1, [field]: name };
       const { status } = await client.request("POST", "/api/v1/push", { items: [item] });
@@ -69,8 +73,45 @@ async function odd({ client }: Target, notes: Notes): Promise<void> {
   }
 }
 
-async function injections({ client }: Target, notes: Notes): Promise<void> {
-  for (const text of INJECTIONS) {
+/** Two hundred texts: each of the above as it is, and in what others may forget to take off. */
+const WRAPPED = INJECTIONS.flatMap((text) => [
+  text,
+  `x${text}`,
+  `${text}x`,
+  `'${text}'`,
+  `"${text}"`,
+  `(${text})`,
+  `\\${text}`,
+  `${text};`,
+  `${text} /*`,
+  `\u0027${text}`,
+]);
+
+/** What no attack may change: the schema, and rows that the well-behaved client does not touch. */
+async function checksum({ system }: Target): Promise<string> {
+  const [row] = await system.database.query(
+    `select md5(concat(
+       (select string_agg(format('%s %s', c.relname, c.relkind), ',' order by c.relname)
+          from pg_class c where c.relnamespace = 'queen'::regnamespace),
+       (select string_agg(md5(p.prosrc), ',' order by p.oid)
+          from pg_proc p where p.pronamespace = 'queen'::regnamespace),
+       (select string_agg(q::text, ',' order by q.id) from queen.queues q where q.name = 'kept'),
+       (select string_agg(m::text, ',' order by m.id)
+          from queen.messages m join queen.partitions p on p.id = m.partition_id
+          join queen.queues q on q.id = p.queue_id where q.name = 'kept'),
+       (select count(*) from queen.api_keys))) as sum`,
+  );
+  return row!.sum as string;
+}
+
+const isPop = (path: string): boolean => path.includes("/pop");
+
+async function injections(target: Target, notes: Notes): Promise<void> {
+  const { client, share } = target;
+  await client.push([{ queue: "kept", transactionId: "kept", payload: { kept: true } }]);
+  const before = await checksum(target);
+  const chosen = WRAPPED.filter((_, index) => share === 1 || index % Math.ceil(1 / share) === 0);
+  for (const text of chosen) {
     const encoded = encodeURIComponent(text);
     const pushed = await client.request("POST", "/api/v1/push", {
       items: [{ queue: text, partition: text, transactionId: text, payload: text }],
@@ -78,18 +119,20 @@ async function injections({ client }: Target, notes: Notes): Promise<void> {
     notes.saw(`push ${text}`, pushed.status, pushed.status === 201);
     const popped = await client.pop(text, { partition: text, consumerGroup: text });
     notes.saw(`pop ${text}`, popped.messages.length, popped.messages[0]?.data === text);
-    for (const path of [
-      `/api/v1/pop/queue/q?subscriptionFrom=${encoded}&consumerGroup=g`,
-      `/api/v1/messages?queue=${encoded}&from=${encoded}`,
-      `/api/v1/messages?ns=${encoded}&task=${encoded}&status=${encoded}&page=${encoded}`,
-      `/api/v1/dlq?queue=${encoded}&consumerGroup=${encoded}&to=${encoded}`,
-      `/api/v1/consumer-groups/${encoded}`,
-      `/api/v1/messages/${encoded}/${encoded}`,
-    ]) {
-      const { status } = await client.request("GET", path);
-      notes.saw(path, status, status < 500);
+    const from = `/api/v1/pop/queue/q?subscriptionFrom=${encoded}&consumerGroup=g`;
+    const subscribed = await client.request("GET", from);
+    notes.saw(`subscriptionFrom ${text}`, subscribed.status, subscribed.status === 400);
+    for (const route of table) {
+      if (route.method !== "GET" || isPop(route.path)) continue;
+      const path = route.path.replaceAll(/:\w+/g, encoded);
+      const query = operationOf(route).parameters.filter((each) => each.in === "query");
+      const all = query.map(({ name }) => `${name}=${encoded}`).join("&");
+      const { status } = await client.request("GET", `${path}?${all}`);
+      notes.saw(`${route.path} with ${text}`, status, status < 500);
     }
   }
+  const isSame = (await checksum(target)) === before;
+  notes.saw("tables", isSame ? "tables unchanged" : "tables changed", isSame);
 }
 
 async function traversal({ port }: Target, notes: Notes): Promise<void> {
@@ -115,6 +158,6 @@ async function traversal({ port }: Target, notes: Notes): Promise<void> {
 
 export const nameAttacks: readonly Attack[] = [
   { id: "B11", what: "odd names round-trip, bad ones are refused", run: odd },
-  { id: "B12", what: "SQL and other languages in every name", run: injections },
+  { id: "B12", what: "SQL and other languages in every name and parameter", run: injections },
   { id: "B13", what: "paths that point at files", run: traversal },
 ];

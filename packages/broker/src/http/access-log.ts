@@ -74,7 +74,27 @@ export interface AccessLogOptions {
 }
 
 // Names in a path that say what was changed. A transactionId is its producer's matter.
-const NAMED = ["queue", "partition", "group", "partitionId"];
+const NAMED = ["queue", "partition", "group", "partitionId", "id"];
+// What bodies say of it.
+const NAMED_IN_BODY = [
+  ...[
+    "queue",
+    "partition",
+    "consumerGroup",
+    "name",
+    "role",
+    "enabled",
+    "all",
+    "from",
+    "to",
+    "toEnd",
+    "timestamp",
+  ],
+  ...["subscriptionTimestamp", "reason"],
+];
+const SHOWN_LENGTH_MAX = 100;
+// Notes that programs make by the thousand are no changes that somebody would ask about.
+const NO_CHANGES = ["/api/v1/traces", "/internal/api/notify", "/api/v1/stats/refresh"];
 
 export class AccessLog {
   readonly #options: AccessLogOptions;
@@ -93,7 +113,7 @@ export class AccessLog {
       const message = `${incoming.method} ${route?.path} took more than ${slowMs} ms`;
       log.warn({ message, ...exchange.fields, status, durationMs }, "http.slow");
     }
-    const isChange = route && !exchange.isDataPlane && route.method !== "GET" && status < 400;
+    const isChange = route && isControl(route) && status < 400;
     const isRefusal = status === 401 || status === 403;
     if (!isChange && !isRefusal && !log.writes("debug")) return;
     const line = { ...exchange.fields, status, durationMs, bytesIn: exchange.bytesIn, bytesOut };
@@ -134,6 +154,23 @@ export class AccessLog {
       log.warn({ message, ...exchange.fields, reason: known.message }, "http.unavailable");
     }
   }
+}
+
+/** Whether a route changes something of the control plane. */
+export const isControl = ({ method, tag, path }: Route): boolean =>
+  method !== "GET" && tag !== "Data plane" && !NO_CHANGES.includes(path);
+
+/** What a change is about, in the words of its body: names and decisions, no payloads. */
+export function namesInBody(body: unknown): Readonly<Record<string, string>> {
+  if (typeof body !== "object" || body === null) return {};
+  const { ids } = body as { readonly ids?: unknown };
+  const named = Object.entries(body).filter(
+    ([name, value]) => NAMED_IN_BODY.includes(name) && ["string", "boolean", "number"].includes(typeof value),
+  );
+  return {
+    ...Object.fromEntries(named.map(([name, value]) => [name, String(value).slice(0, SHOWN_LENGTH_MAX)])),
+    ...(Array.isArray(ids) ? { ids: String(ids.length) } : {}),
+  };
 }
 
 function namesIn(params: Readonly<Record<string, string>>): LogFields {

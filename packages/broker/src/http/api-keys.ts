@@ -40,7 +40,7 @@ export class ApiKeyRoutes {
       expiresAt,
       createdBy: request.identity.name,
     });
-    return json(201, {
+    const answer = json(201, {
       id: String(made.id),
       name: body.name,
       role: body.role,
@@ -49,6 +49,7 @@ export class ApiKeyRoutes {
       expiresAt: expiresAt === undefined ? null : isoTime(expiresAt),
       key: made.key,
     });
+    return { ...answer, about: { id: String(made.id) } };
   }
 
   async list(): Promise<Answer> {

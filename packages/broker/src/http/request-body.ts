@@ -2,8 +2,14 @@
  * Bodies of requests as they come in. One has a limit, and so have all that a worker holds together: where they
  * are too many, the largest that is still coming in is refused, so that a few large ones never cost the small ones.
  */
-import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import { BrokerError } from "@queen/protocol";
+
+/** As much of an HTTP request as its body needs. */
+export interface Incoming extends Readable {
+  readonly headers: { readonly "content-length"?: string | undefined };
+  readonly socket: { destroy(): unknown };
+}
 
 export interface RequestBodiesOptions {
   /** Of one body. */
@@ -42,7 +48,7 @@ export class RequestBodies {
     return this.#heldBytes;
   }
 
-  read(incoming: IncomingMessage): ArrivingBody {
+  read(incoming: Incoming): ArrivingBody {
     const { bytesMax } = this.#options;
     let chunks: Buffer[] = [];
     let received = 0;
@@ -90,7 +96,7 @@ export class RequestBodies {
   }
 
   /** Of a request that is refused whatever its body says. */
-  drop(incoming: IncomingMessage): void {
+  drop(incoming: Incoming): void {
     let received = 0;
     incoming.on("data", (chunk: Buffer) => {
       received += chunk.length;
@@ -117,7 +123,7 @@ const tooLarge = (bytesMax: number): BrokerError =>
   new BrokerError("BODY_TOO_LARGE", `The body is larger than ${bytesMax} bytes (QUEEN_MAX_BODY_BYTES).`);
 
 /** A client that writes on sees its answer before its connection breaks. */
-function stopReading(incoming: IncomingMessage): void {
+function stopReading(incoming: Incoming): void {
   if (incoming.isPaused()) return;
   incoming.pause();
   setTimeout(() => incoming.socket.destroy(), CUT_AFTER_MS).unref();

@@ -15,9 +15,9 @@ import { isFromPage, sessionOf } from "../access/session-cookie.ts";
 import type { Tally } from "../access/tally.ts";
 import { TooManyRequests } from "../access/too-many-requests.ts";
 import { crash, isCrashPoint } from "../crash-point.ts";
-import { bodyText } from "../operations/json-scanner.ts";
+import { bodyText, JsonScanner } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
-import { AccessLog, Exchange } from "./access-log.ts";
+import { AccessLog, Exchange, isControl, namesInBody } from "./access-log.ts";
 import { checkBody } from "./body-check.ts";
 import { closeServer } from "./closing.ts";
 import { Cors } from "./cors.ts";
@@ -63,8 +63,8 @@ const REQUEST_TIMEOUT_MS = 30_000 - TIMEOUTS_CHECKED_EVERY_MS;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 // Bodies that a worker holds at once, in bodies of the largest size.
 const BODIES_HELD_MAX = 4;
-// Two large pops, and as much again for those who read at once.
-const UNREAD_BYTES_MAX = 2 * POP_BYTES_MAX;
+// One large pop, and as much again for those who read at once.
+const UNREAD_BYTES_MAX = POP_BYTES_MAX;
 const RETRY_AFTER_S = "1";
 const WAITING_PAUSE_MS = 5_000;
 const SERVING_PAUSE_MS = 1_000;
@@ -195,7 +195,7 @@ export class HttpServer {
     const method = incoming.method!;
     if (method === "OPTIONS") {
       this.#bodies.drop(incoming);
-      send({ status: 204, headers: { "Access-Control-Max-Age": "86400" } });
+      send({ status: 204, headers: this.#cors.preflightHeaders(incoming.headers.origin) });
       return;
     }
     const url = incoming.url!;
@@ -327,8 +327,14 @@ export class HttpServer {
         body:
           route.body && !route.body.readByHandler ? checkBody(route.body.shape, bodyOf(request)) : undefined,
       });
-    if (!request.identity.isLimited) return handle();
-    return checkScope(route, request, query, this.#options.queueOfPartition).then(handle);
+    const served = !request.identity.isLimited
+      ? handle()
+      : checkScope(route, request, query, this.#options.queueOfPartition).then(handle);
+    if (!isControl(route)) return served;
+    return Promise.resolve(served).then((answer) => ({
+      ...answer,
+      about: { ...namesInBody(request.json()), ...answer.about },
+    }));
   }
 
   #enterWaiting(exchange: Exchange): void {
@@ -433,10 +439,9 @@ function parseJson(body: Buffer): unknown {
   const text = bodyText(body);
   try {
     return JSON.parse(Buffer.from(text, "latin1").toString("utf8"));
-  } catch (error) {
-    throw new BrokerError(
-      "INVALID_JSON",
-      `Invalid JSON: ${error instanceof Error ? error.message : String(error)}`,
-    );
+  } catch {
+    const scanner = new JsonScanner(text);
+    scanner.expectEnd(scanner.skipValue(scanner.skipWhitespace(0))); // throws, and says where
+    throw new BrokerError("INVALID_JSON", "Invalid JSON");
   }
 }

@@ -2,7 +2,13 @@
  * Answers that are on their way to clients who may not read them. One that makes no progress is cut, and where all
  * of a worker are too many bytes together, the oldest are. A pop that is cut gives its messages back.
  */
-import type { ServerResponse } from "node:http";
+
+/** As much of an HTTP answer as is needed here. */
+export interface Outgoing {
+  readonly writableFinished: boolean;
+  setTimeout(ms: number): unknown;
+  destroy(): unknown;
+}
 
 export interface UnreadAnswersOptions {
   readonly bytesMax: number;
@@ -16,14 +22,15 @@ interface Unread {
 
 // The operating system takes what is smaller.
 const BYTES_MIN = 16 * 1024;
-const STALLED_MS = 30_000;
+// Twice at most: the part that the operating system took counts as progress once.
+const STALLED_MS = 20_000;
 // Clients that read have done so by then; before, they are cut only where there is twice too much.
 const READ_WITHIN_MS = 500;
 
 export class UnreadAnswers {
   readonly #options: UnreadAnswersOptions;
   /** The oldest first. */
-  readonly #unread = new Map<ServerResponse, Unread>();
+  readonly #unread = new Map<Outgoing, Unread>();
   #bytes = 0;
 
   constructor(options: UnreadAnswersOptions) {
@@ -35,7 +42,7 @@ export class UnreadAnswers {
   }
 
   /** The answer was handed over for writing. */
-  add(response: ServerResponse, bytes: number): void {
+  add(response: Outgoing, bytes: number): void {
     if (bytes < BYTES_MIN || response.writableFinished) return;
     response.setTimeout(STALLED_MS); // without progress; nobody listens, so the connection is cut
     this.#unread.set(response, { bytes, sinceMs: this.#options.now() });
@@ -44,14 +51,14 @@ export class UnreadAnswers {
   }
 
   /** It was read, or its connection is closed. */
-  remove(response: ServerResponse): void {
+  remove(response: Outgoing): void {
     const unread = this.#unread.get(response);
     if (!unread) return;
     this.#unread.delete(response);
     this.#bytes -= unread.bytes;
   }
 
-  #cut(newest: ServerResponse): void {
+  #cut(newest: Outgoing): void {
     const { bytesMax, now } = this.#options;
     for (const [response, { sinceMs }] of this.#unread) {
       if (this.#bytes <= bytesMax || response === newest) return;
