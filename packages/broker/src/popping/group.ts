@@ -23,6 +23,8 @@ export class GroupLane implements Due {
   /** A pop of this worker holds the lease; hints need not try the lane before it is released. */
   leasedHere = false;
   cursorOpen = false;
+  /** Somebody's transaction is making the cursor. */
+  cursorBusy = false;
   /** Pops that want this very lane, the longest waiting first. */
   readonly named: Pop[] = [];
   blockedBy: EmptyReason | undefined;
