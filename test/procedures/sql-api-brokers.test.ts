@@ -69,6 +69,53 @@ for (const bus of ["true", "false"]) {
       });
     }
 
+    for (const end of ["commit", "rollback"]) {
+      test(`a group's first pop in an open transaction makes no other pop fail; after its ${end} they go on`, async () => {
+        const queue = newQueue();
+        await call(client, "push_messages_v2", [...items(queue, 0, 1, "a"), ...items(queue, 1, 2, "b")]);
+        await client.query("begin");
+        const held = await pop(client, queue, { consumer_group: "g", partition_name: "a" });
+        assert.deepEqual(idsOf(held), ["t0"]);
+
+        const query = { consumerGroup: "g", partitions: 10, batch: 10 };
+        assert.equal(
+          (await system.client.pop(queue, query)).status,
+          204,
+          "nothing of the group that is being made",
+        );
+        const other = await system.client.pop(queue, { ...query, consumerGroup: "other" });
+        assert.equal(other.messages.length, 2, "other groups go on");
+        const waiter = await park(queue, query);
+        await client.query(end);
+        const { popped } = await waiter.answer;
+        const expected = end === "commit" ? ["t1"] : ["t0", "t1"];
+        const got = idsIn(popped);
+        while (got.length < expected.length)
+          got.push(...idsIn(await system.client.pop(queue, { ...query, wait: true, timeout: 20_000 })));
+        assert.deepEqual(got.sort(), expected);
+      });
+    }
+
+    test("a lane's first pop in an open transaction holds up that lane only", async () => {
+      const queue = newQueue();
+      await call(client, "push_messages_v2", items(queue, 0, 1, "old"));
+      await system.client.pop(queue, { consumerGroup: "g", autoAck: true });
+      await call(client, "push_messages_v2", [...items(queue, 1, 2, "a"), ...items(queue, 2, 3, "b")]);
+      await client.query("begin");
+      assert.deepEqual(idsOf(await pop(client, queue, { consumer_group: "g", partition_name: "a" })), ["t1"]);
+      const query = { consumerGroup: "g", partitions: 10, batch: 10, wait: true, timeout: 20_000 };
+      assert.deepEqual(idsIn(await system.client.pop(queue, query)), ["t2"]);
+      const named = await system.client.pop(queue, {
+        consumerGroup: "g",
+        partition: "a",
+        wait: true,
+        timeout: 300,
+      });
+      assert.equal(named.status, 204);
+      await client.query("rollback");
+      assert.deepEqual(idsIn(await system.client.pop(queue, query)), ["t1"]);
+    });
+
     test("a rollback wakes nobody", async () => {
       const queue = newQueue();
       await call(client, "push_messages_v2", items(queue, 0, 1));

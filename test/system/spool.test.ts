@@ -152,6 +152,11 @@ test("with push maintenance pushes wait on the disk, in order, and are stored on
       const { json } = await client.request("GET", "/api/v1/system/maintenance");
       return json.bufferedMessages === 4;
     });
+    const figures = (await client.request("GET", "/metrics/prometheus")).text;
+    assert.match(figures, /^queen_file_buffer_pending 4$/m);
+    assert.match(figures, /^queen_file_buffer_db_healthy 1$/m);
+    assert.match(figures, /^queen_maintenance_mode_enabled 1$/m);
+    assert.match(figures, /^queen_pop_maintenance_mode_enabled 0$/m);
     await maintain(false);
     await until("they are stored", async () => (await stored(queue)).length === 4);
     await until(

@@ -649,6 +649,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     popper,
     bus,
     requestsActive: () => server.active,
+    spool: spoolFigures,
+    isDatabaseHealthy: () => isDatabaseReady && !spool.isAway,
+    modes: () => maintenance.modes,
     caches: () => ({
       queues: directory.queueCount,
       lanes: directory.laneCount,

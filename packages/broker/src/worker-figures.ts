@@ -2,6 +2,8 @@
 import { hostname } from "node:os";
 import type { OperationStatistics } from "./batching/operation-statistics.ts";
 import type { Bus } from "./cluster/bus.ts";
+import type { MaintenanceModes } from "./control/maintenance.ts";
+import type { SpoolFigures } from "./control/spool-figures.ts";
 import { OTHER } from "./metering/family.ts";
 import { type GaugeSampler, virtualBytes, type WorkerState } from "./metering/gauges.ts";
 import type { Meter } from "./metering/meter.ts";
@@ -32,6 +34,9 @@ export interface WorkerFiguresOptions {
   readonly bus: Bus;
   readonly requestsActive: () => number;
   readonly caches: () => WorkerMetrics["caches"];
+  readonly spool: () => SpoolFigures;
+  readonly isDatabaseHealthy: () => boolean;
+  readonly modes: () => MaintenanceModes;
 }
 
 // What a worker tells another of its queues; names that are labels are fewer still.
@@ -62,8 +67,10 @@ export class WorkerFigures {
   }
 
   snapshot(): WorkerSnapshot {
-    const { workerIndex, meter, popper, batchers } = this.#options;
+    const { workerIndex, meter, popper, batchers, isDatabaseHealthy } = this.#options;
     const gauges = this.#options.gauges();
+    const spool = this.#options.spool();
+    const modes = this.#options.modes();
     const cpu = process.cpuUsage();
     const operation = (kind: Operation): OperationSnapshot => {
       const { count, durations, databaseDurations } = batchers[kind].statistics;
@@ -79,6 +86,11 @@ export class WorkerFigures {
       heapBytes: process.memoryUsage().heapUsed,
       virtualBytes: virtualBytes(),
       popsParked: popper.parkedCount,
+      spoolPending: spool.pending,
+      spoolRejected: spool.failed,
+      isDatabaseHealthy: isDatabaseHealthy(),
+      isPushMaintenance: modes.push,
+      isPopMaintenance: modes.pop,
       loopLagMsAverage: gauges.lagMsAverage,
       loopLagMsMax: gauges.lagMsMax,
       counts: meter.worker,

@@ -238,6 +238,11 @@ const worker = (id: number, queues: WorkerSnapshot["queues"] = []): WorkerSnapsh
   heapBytes: 1,
   virtualBytes: 1,
   popsParked: 0,
+  spoolPending: 3,
+  spoolRejected: 1,
+  isDatabaseHealthy: id === 0,
+  isPushMaintenance: true,
+  isPopMaintenance: false,
   loopLagMsAverage: 0,
   loopLagMsMax: 0,
   counts: zeros(WORKER_COUNTERS),
@@ -282,6 +287,15 @@ test("workers are summed up, the busiest queues are named, and the others are on
     'queen_workers{state="silent"} 1',
   ]);
   assert.equal(linesOf(text, "queen_db_pool_size")[0], "queen_db_pool_size 10");
+  // What the workers share does not add up, and a database that one of them cannot use is not healthy.
+  for (const [name, value] of [
+    ["queen_file_buffer_pending", 3],
+    ["queen_file_buffer_failed", 1],
+    ["queen_file_buffer_db_healthy", 0],
+    ["queen_maintenance_mode_enabled", 1],
+    ["queen_pop_maintenance_mode_enabled", 0],
+  ] as const)
+    assert.deepEqual(linesOf(text, name), [`${name} ${value}`]);
   assert.equal(linesOf(text, "queen_cluster_figures_available")[0], "queen_cluster_figures_available 0");
   assert.ok(!text.includes("queen_queue_depth"), "what the database did not tell is left out");
 });

@@ -22,6 +22,12 @@ const gauge = (name: string, help: string, read: Read): BrokerFamily => ({
   read,
 });
 
+/** Of the broker as a whole: its workers do not add up. */
+const shared = (name: string, aggregator: "max" | "min", help: string, read: Read): BrokerFamily => ({
+  ...gauge(name, help, read),
+  aggregator,
+});
+
 const duration = (name: string, operation: Operation, help: string): BrokerFamily => ({
   name,
   help,
@@ -104,6 +110,27 @@ export const BROKER_FAMILIES: readonly BrokerFamily[] = [
     "queen_pops_parked",
     "Pops that wait for a message",
     one((worker) => worker.popsParked),
+  ),
+  shared("queen_file_buffer_pending", "max", "Messages that wait on the broker's disk", (worker) =>
+    single(worker.spoolPending),
+  ),
+  shared(
+    "queen_file_buffer_failed",
+    "max",
+    "Messages on the broker's disk that the database refused",
+    (worker) => single(worker.spoolRejected),
+  ),
+  shared(
+    "queen_file_buffer_db_healthy",
+    "min",
+    "1: pushes go to the database; 0: a worker cannot use it, and they go to the disk",
+    (worker) => single(worker.isDatabaseHealthy ? 1 : 0),
+  ),
+  shared("queen_maintenance_mode_enabled", "max", "1: push maintenance is on", (worker) =>
+    single(worker.isPushMaintenance ? 1 : 0),
+  ),
+  shared("queen_pop_maintenance_mode_enabled", "max", "1: pop maintenance is on", (worker) =>
+    single(worker.isPopMaintenance ? 1 : 0),
   ),
   gauge(
     "queen_event_loop_lag_seconds",

@@ -16,7 +16,7 @@ export interface Family<Source> {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
   /** How samples with the same labels become one: of several workers, or of several queues under `other`. */
-  readonly aggregator: "sum" | "max";
+  readonly aggregator: "sum" | "max" | "min";
   readonly read: (source: Source, labels: LabelLimits) => readonly Sample[];
 }
 

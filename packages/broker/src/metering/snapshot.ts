@@ -32,6 +32,12 @@ export interface WorkerSnapshot {
   readonly requestsActive: number;
   readonly operationsWaiting: number;
   readonly popsParked: number;
+  /** Of the broker: all its workers say the same. */
+  readonly spoolPending: number;
+  readonly spoolRejected: number;
+  readonly isDatabaseHealthy: boolean;
+  readonly isPushMaintenance: boolean;
+  readonly isPopMaintenance: boolean;
   readonly loopLagMsAverage: number;
   readonly loopLagMsMax: number;
   readonly counts: WorkerCounts;

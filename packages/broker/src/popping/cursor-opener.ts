@@ -1,10 +1,11 @@
 /** Makes groups' cursors on lanes they meet for the first time, many in one call. */
+import { isRolledBack } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import { OPEN_CURSOR, openCursors } from "../postgres/statements.ts";
 import type { GroupLane } from "./group.ts";
 
 /** What became of a cursor that was to be opened. */
-export type CursorFound = "open" | "no partition" | "no group";
+export type CursorFound = "open" | "no partition" | "no group" | "busy";
 
 interface Opening {
   readonly groupLane: GroupLane;
@@ -39,19 +40,29 @@ export class CursorOpener {
 
   async #openAll(): Promise<void> {
     while (this.#openings.length > 0) {
-      const batch = this.#openings.splice(0, OPENED_AT_ONCE_MAX);
-      try {
-        const rows = await this.#use((session) =>
-          session.run(openCursors, [
-            batch.map(({ groupLane }) => groupLane.lane.id),
-            batch.map(({ groupLane }) => groupLane.group.id ?? 0),
-          ]),
-        );
-        for (const row of rows) batch[row.cursor]!.resolve(FOUND[row.status] ?? "no partition");
-      } catch (error) {
-        for (const opening of batch) opening.reject(error as Error);
-      }
+      await this.#openTogether(this.#openings.splice(0, OPENED_AT_ONCE_MAX));
     }
     this.#isOpening = false;
+  }
+
+  /** Where somebody's transaction holds one of them, the others are opened in smaller and smaller parts. */
+  async #openTogether(batch: readonly Opening[]): Promise<void> {
+    try {
+      const rows = await this.#use((session) =>
+        session.run(openCursors, [
+          batch.map(({ groupLane }) => groupLane.lane.id),
+          batch.map(({ groupLane }) => groupLane.group.id ?? 0),
+        ]),
+      );
+      for (const row of rows) batch[row.cursor]!.resolve(FOUND[row.status] ?? "no partition");
+    } catch (error) {
+      if (!isRolledBack(error)) for (const opening of batch) opening.reject(error as Error);
+      else if (batch.length === 1) batch[0]!.resolve("busy");
+      else {
+        const half = batch.length >> 1;
+        await this.#openTogether(batch.slice(0, half));
+        await this.#openTogether(batch.slice(half));
+      }
+    }
   }
 }

@@ -25,6 +25,8 @@ export class GroupLane implements Due {
   cursorOpen = false;
   /** Up to this offset the group got what there is, by a pop of this worker. */
   takenTo = 0;
+  /** Somebody's transaction is making the cursor. */
+  cursorBusy = false;
   /** Pops that want this very lane, the longest waiting first. */
   readonly named: Pop[] = [];
   blockedBy: EmptyReason | undefined;

@@ -12,7 +12,7 @@ import type { Batcher } from "../batching/batcher.ts";
 import type { Directory } from "../lanes/directory.ts";
 import type { Lane } from "../lanes/lane.ts";
 import type { Queue } from "../lanes/queue.ts";
-import { PostgresError } from "../postgres/errors.ts";
+import { isRolledBack, PostgresError } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 import { CursorOpener } from "./cursor-opener.ts";
@@ -51,6 +51,8 @@ const LANES_PER_SCAN_ROUND = 5_000;
 const GROUP_IDLE_MS = 5 * 60_000;
 // A consumer that asks again and again without waiting is looked after between two of its pops.
 const GROUP_ACTIVE_MS = 5_000;
+// Each attempt to make a cursor that somebody's transaction is making keeps a connection for a moment.
+const CURSOR_BUSY_MS = 500;
 // A lane whose first message is being buried is looked at again at the latest after this.
 const BURY_MS_MAX = 5_000;
 
@@ -371,9 +373,15 @@ export class Popper {
   #openGroup(group: Group, request: PopRequest | undefined): Promise<void> {
     group.opening ??= (async () => {
       const { mode, from } = request?.subscription ?? { mode: "all", from: null };
-      const [row] = await this.#options.use((session) =>
-        session.run(statements.openGroup, [group.queueName, group.name, mode, from]),
-      );
+      const [row] = await this.#options
+        .use((session) => session.run(statements.openGroup, [group.queueName, group.name, mode, from]))
+        .catch((error: unknown) => {
+          // Somebody's transaction is making the group: until that ends, there is nothing to deliver. Where this
+          // pop says how the group begins, nobody else can record it.
+          if (!isRolledBack(error) || mode !== "all") throw error;
+          group.openFailed = true;
+          return [];
+        });
       if (row?.queueId == null || row.groupId === null) return;
       const queue = await this.#options.directory.queueById(row.queueId);
       if (!queue) return;
@@ -750,6 +758,7 @@ export class Popper {
           found = await this.#cursors.open(groupLane);
         }
         groupLane.cursorOpen = found === "open";
+        groupLane.cursorBusy = found === "busy";
         if (found === "no partition") this.#options.directory.forget(groupLane.lane);
       }),
     );
@@ -804,7 +813,8 @@ export class Popper {
         return groupLane.hinted;
       case TAKE.missing:
         groupLane.cursorOpen = false;
-        return !lane.gone;
+        if (groupLane.cursorBusy) this.#due.set(groupLane, CURSOR_BUSY_MS);
+        return !lane.gone && !groupLane.cursorBusy;
       case TAKE.exhausted:
         this.#due.set(groupLane, BURY_MS_MAX);
         this.#bury(groupLane);

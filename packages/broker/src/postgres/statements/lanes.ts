@@ -61,7 +61,7 @@ export interface GroupRow {
 
 export const openGroup: Statement<GroupRow> = {
   name: "queen_open_group",
-  text: "select queue_id, group_id from queen.open_group($1, $2, $3, $4::timestamptz)",
+  text: "select queue_id, group_id from queen.try_open_group($1, $2, $3, $4::timestamptz)",
   parameters: ["text", "text", "text", "text"],
   read: (row) => ({ queueId: row.int8OrNull(0), groupId: row.int4OrNull(1) }),
 };
@@ -86,7 +86,7 @@ export const OPEN_CURSOR = { open: 0, noPartition: 1, noGroup: 2 } as const;
 
 export const openCursors: Statement<CursorRow> = {
   name: "queen_open_cursors",
-  text: "select cursor, status from queen.open_cursors($1, $2)",
+  text: "select cursor, status from queen.try_open_cursors($1, $2)",
   parameters: ["int8[]", "int4[]"],
   read: (row) => ({ cursor: row.int4(0), status: row.int2(1) }),
 };

@@ -1,0 +1,109 @@
+/** What one broker is told, all of them do: configuration, deletion, transactionIds, on every worker, with and without the bus. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type Fleet, type FleetWorker, park, startFleet } from "../support/fleet.ts";
+import { until } from "../support/moments.ts";
+import { newQueue } from "../support/system.ts";
+
+for (const bus of ["on", "off"] as const) {
+  describe(`several brokers with the bus ${bus}`, () => {
+    let fleet: Fleet;
+    let workers: Fleet["workers"];
+
+    before(async () => {
+      fleet = await startFleet(bus);
+      workers = fleet.workers;
+    });
+    after(() => fleet?.stop());
+
+    /** All workers, after each of them has worked with the queue: what it knows of it is held in memory. */
+    const acquainted = async (queue: string): Promise<readonly FleetWorker[]> => {
+      for (const { client } of workers) {
+        await client.push([{ queue, partition: "known", payload: 0 }]);
+        await client.pop(queue, { partition: "known", autoAck: true });
+      }
+      return workers;
+    };
+
+    test("a delay that one worker is told holds messages back on all, until it is taken away", async () => {
+      const queue = newQueue();
+      await acquainted(queue);
+      await workers[1].client.configure(queue, { delayedProcessing: 3_600 });
+      for (const [index, { client, name }] of workers.entries()) {
+        // Where a worker does not know it yet, it delivers, once: the next message is held back.
+        await until(`${name} knows the delay`, async () => {
+          const partition = `lane-${index}-${Math.random()}`;
+          await client.push([{ queue, partition, payload: 1 }]);
+          return (await client.pop(queue, { partition })).emptyReason === "delayed";
+        });
+      }
+      const { client } = workers[0];
+      await client.push([{ queue, partition: "waiting", payload: "held" }]);
+      const waiter = await park(workers[2], queue, { partition: "waiting" });
+      await client.configure(queue, { delayedProcessing: 0 });
+      const { messages } = await until("the delay is over", async () => {
+        if (waiter.isAnswered()) return waiter.answer;
+        const answer = await workers[1].client.pop(queue, { partition: "waiting" });
+        return answer.messages.length > 0 ? answer : undefined;
+      });
+      assert.equal(messages[0]!.data, "held");
+    });
+
+    test("a limit that one worker is told stops pushes on all", async () => {
+      const queue = newQueue();
+      await acquainted(queue);
+      await workers[0].client.push([{ queue, payload: "unfinished" }]);
+      await workers[2].client.configure(queue, { maxSize: 1 });
+      for (const { client, name } of workers)
+        await until(`${name} knows the limit`, async () => {
+          const { status } = await client.request("POST", "/api/v1/push", { items: [{ queue, payload: 1 }] });
+          return status === 429;
+        });
+      await workers[1].client.configure(queue, { maxSize: 0 });
+      for (const { client, name } of workers)
+        await until(`${name} knows that there is none`, async () => {
+          const { status } = await client.request("POST", "/api/v1/push", { items: [{ queue, payload: 1 }] });
+          return status === 201;
+        });
+    });
+
+    test("a queue that one worker deletes is a new one for all: its transactionIds are free again", async () => {
+      const queue = newQueue();
+      await acquainted(queue);
+      const item = { queue, partition: "known", transactionId: "once", payload: 1 };
+      const [stored] = await workers[0].client.push([item]);
+      for (const { client } of workers) {
+        const [again] = await client.push([item]);
+        assert.deepEqual([again!.status, again!.message_id], ["duplicate", stored!.message_id]);
+      }
+      await workers[1].client.request("DELETE", `/api/v1/resources/queues/${queue}`);
+      for (const [index, { client, name }] of workers.entries()) {
+        const [pushed] = await client.push([{ ...item, transactionId: `after ${index}` }]);
+        assert.equal(pushed!.status, "queued", name);
+        assert.notEqual(pushed!.partition_id, stored!.partition_id, `${name} pushes to the new queue`);
+      }
+      const [once] = await workers[2].client.push([item]);
+      assert.equal(once!.status, "queued", "it is free");
+      const [again] = await workers[0].client.push([item]);
+      assert.deepEqual(
+        [again!.status, again!.message_id],
+        ["duplicate", once!.message_id],
+        "and taken for all",
+      );
+    });
+
+    test("of pushes of one transactionId that race on all workers one is stored, and all name it", async () => {
+      const queue = newQueue();
+      await acquainted(queue);
+      for (let round = 0; round < 20; round++) {
+        const item = { queue, partition: "race", transactionId: `t${round}`, payload: round };
+        const results = await Promise.all(
+          workers.flatMap(({ client, watch }) => [client.push([item]), watch.push([item])]),
+        );
+        const all = results.flat();
+        assert.equal(all.filter(({ status }) => status === "queued").length, 1, `round ${round}`);
+        assert.equal(new Set(all.map((result) => result.message_id)).size, 1, `round ${round}`);
+      }
+    });
+  });
+}
