@@ -58,7 +58,7 @@ export class Consumer<T> implements Closable {
   #completed = 0;
   #failed = 0;
   #left: number;
-  #lastMessageMillis = performance.now();
+  #lastMessageMillis = 0;
   #reserved = 0;
   readonly #waiting: (() => void)[] = [];
 
@@ -109,6 +109,7 @@ export class Consumer<T> implements Closable {
 
   async #run(): Promise<ConsumeSummary> {
     if (this.#options.renewSeconds !== false) await this.#core.keeper.prepare();
+    this.#lastMessageMillis = performance.now();
     const loops = Array.from({ length: this.#options.concurrency }, () => this.#loop());
     try {
       await Promise.all(loops);
