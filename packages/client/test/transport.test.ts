@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ERRORS } from "@queen/protocol";
+import { ERRORS, type ErrorCode } from "@queen/protocol";
 import {
   ClosedError,
   ConnectionError,
   NotFoundError,
   Queen,
   ServerError,
+  type ServerErrorCode,
   TimeoutError,
   TooManyRequestsError,
   UnavailableError,
@@ -90,7 +91,9 @@ test("what the server refuses is an error class with its code, status and time t
 });
 
 test("the client agrees with the server about what may be tried again", () => {
-  for (const [code, { status, retryable }] of Object.entries(ERRORS)) {
+  for (const code of Object.keys(ERRORS) as ErrorCode[]) {
+    const { status, retryable } = ERRORS[code];
+    code satisfies ServerErrorCode;
     const answer = { status, code, retryAfterMillis: null, requestId: null, body: null };
     assert.equal(new ServerError("", answer).retryable, retryable, code);
     assert.equal(judge(new ServerError("", answer), true).again, retryable, code);
