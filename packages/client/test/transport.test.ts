@@ -160,6 +160,20 @@ test("a request ends at its timeout, and with its signal's reason", async () => 
   });
 });
 
+test("many requests under one signal are no leak", async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): void => void warnings.push(warning);
+  process.on("warning", note);
+  await withBrokers([answered], async ([broker]) => {
+    const queen = new Queen({ url: broker!.url });
+    const { signal } = new AbortController();
+    await Promise.all(Array.from({ length: 30 }, () => queen.request("GET", "/a", { signal })));
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+  process.off("warning", note);
+  assert.deepEqual(warnings, []);
+});
+
 test("round-robin visits all, session stays, affinity keeps a key at its broker", async () => {
   await withBrokers([answered, answered, answered], async (brokers) => {
     const urls = brokers.map((broker) => broker.url);
