@@ -6,6 +6,7 @@
 import type { Closable } from "./core.ts";
 import type { PushItem } from "./data-plane.ts";
 import { ClosedError, QueenError } from "./errors.ts";
+import { onAbort } from "./transport/on-abort.ts";
 import { pause } from "./transport/pause.ts";
 import { isTransient } from "./transport/retry.ts";
 
@@ -75,12 +76,11 @@ export class Buffer implements Closable {
   }
 
   async close(hurry: AbortSignal): Promise<void> {
-    const onHurry = (): void => this.#stop.abort(hurry.reason);
-    hurry.addEventListener("abort", onHurry, { once: true });
+    const unlink = onAbort(hurry, () => this.#stop.abort(hurry.reason));
     try {
       await this.flush();
     } finally {
-      hurry.removeEventListener("abort", onHurry);
+      unlink();
       this.#stop.abort(new ClosedError());
       for (const resolve of this.#waitingForRoom.splice(0)) resolve();
     }

@@ -15,6 +15,7 @@ import { AckError, ClosedError } from "./errors.ts";
 import type { AckResult, AckStatus, Message } from "./message.ts";
 import { type Read, readPatiently } from "./reader.ts";
 import type { StandardSchema } from "./standard-schema.ts";
+import { onAbort } from "./transport/on-abort.ts";
 import { pause } from "./transport/pause.ts";
 
 export interface HandlerContext {
@@ -58,7 +59,7 @@ export class Consumer<T> implements Closable {
   #completed = 0;
   #failed = 0;
   #left: number;
-  #lastMessageMillis = performance.now();
+  #lastMessageMillis = 0;
   #reserved = 0;
   readonly #waiting: (() => void)[] = [];
 
@@ -66,13 +67,10 @@ export class Consumer<T> implements Closable {
     this.#core = core;
     this.#options = options;
     this.#left = options.limit;
-    const { signal } = options;
-    const onAbort = (): void => this.stop();
-    if (signal?.aborted) this.stop();
-    signal?.addEventListener("abort", onAbort, { once: true });
+    const unlink = onAbort(options.signal, () => this.stop());
     core.open.add(this);
     this.#finished = this.#run().finally(() => {
-      signal?.removeEventListener("abort", onAbort);
+      unlink();
       core.open.delete(this);
     });
     // Whoever awaits it is told, and so is whoever does not.
@@ -93,22 +91,22 @@ export class Consumer<T> implements Closable {
 
   async close(hurry: AbortSignal): Promise<void> {
     this.stop();
-    const onHurry = (): void => {
-      for (const delivery of this.#deliveries) {
-        delivery.abort(hurry.reason);
-        void delivery.end();
-      }
-    };
-    hurry.addEventListener("abort", onHurry, { once: true });
-    const late = new Promise<void>((resolve) =>
-      hurry.addEventListener("abort", () => resolve(), { once: true }),
-    );
+    const late = new Promise<void>((resolve) => {
+      const unlink = onAbort(hurry, () => {
+        for (const delivery of this.#deliveries) {
+          delivery.abort(hurry.reason);
+          void delivery.end();
+        }
+        resolve();
+      });
+      void this.#finished.finally(unlink).catch(() => undefined);
+    });
     await Promise.race([this.#finished.catch(() => undefined), late]);
-    hurry.removeEventListener("abort", onHurry);
   }
 
   async #run(): Promise<ConsumeSummary> {
     if (this.#options.renewSeconds !== false) await this.#core.keeper.prepare();
+    this.#lastMessageMillis = performance.now();
     const loops = Array.from({ length: this.#options.concurrency }, () => this.#loop());
     try {
       await Promise.all(loops);

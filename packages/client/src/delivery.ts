@@ -109,10 +109,19 @@ export class Delivery<T> {
     return work;
   }
 
-  /** All lanes are lost, or nobody has time for them any more. */
+  /**
+   * All lanes are lost, or nobody has time for them any more. A lane with nothing open is done: that its lease has
+   * ended is how it should be.
+   */
   abort(reason: unknown): void {
-    for (const lane of this.#lanes.values()) lane.abort.abort(reason);
-    if (isLeaseLost(reason)) for (const lane of this.#lanes.values()) lane.isOver = true;
+    const open = [...this.#lanes.values()].filter((lane) =>
+      [...lane.open].some((message) => this.isOpen(message)),
+    );
+    if (open.length === 0) return;
+    for (const lane of open) {
+      lane.isOver ||= isLeaseLost(reason);
+      lane.abort.abort(reason);
+    }
     this.#abort.abort(reason);
   }
 

@@ -9,6 +9,7 @@ import { AckError, ClosedError } from "./errors.ts";
 import type { LeasedMessage } from "./message.ts";
 import { readPatiently } from "./reader.ts";
 import type { StandardSchema } from "./standard-schema.ts";
+import { onAbort } from "./transport/on-abort.ts";
 import { pause } from "./transport/pause.ts";
 
 export interface IteratorOptions<T> {
@@ -26,9 +27,7 @@ export async function* iterateMessages<T>(
 ): AsyncGenerator<LeasedMessage<T>, void, void> {
   const { pop, schema, renewSeconds, limit, idleMillis, signal } = options;
   const stop = new AbortController();
-  const onAbort = (): void => stop.abort(signal?.reason);
-  if (signal?.aborted) return;
-  signal?.addEventListener("abort", onAbort, { once: true });
+  const unlink = onAbort(signal, () => stop.abort(signal?.reason));
   const warn = (error: unknown): void => core.warn("A message was not acked; it may come again.", error);
   let delivery: Delivery<T> | undefined;
   const closable: Closable = {
@@ -79,6 +78,6 @@ export async function* iterateMessages<T>(
   } finally {
     await delivery?.end();
     core.open.delete(closable);
-    signal?.removeEventListener("abort", onAbort);
+    unlink();
   }
 }

@@ -14,6 +14,7 @@ import type { InputOf, OutputOf, StandardSchema } from "./standard-schema.ts";
 import { Telemetry } from "./telemetry.ts";
 import { Transaction } from "./transaction.ts";
 import type { Answer } from "./transport/call.ts";
+import { onAbort } from "./transport/on-abort.ts";
 import { type RequestOptions, Transport } from "./transport/transport.ts";
 
 export interface TraceOptions {
@@ -181,8 +182,6 @@ export class Queen {
 /** Resolves so long after the signal; never without it. */
 function after(signal: AbortSignal, millis: number): Promise<void> {
   return new Promise((resolve) => {
-    const wait = (): void => void setTimeout(resolve, millis);
-    if (signal.aborted) wait();
-    else signal.addEventListener("abort", wait, { once: true });
+    onAbort(signal, () => void setTimeout(resolve, millis));
   });
 }

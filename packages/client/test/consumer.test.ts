@@ -34,7 +34,7 @@ test("every message is handled once, in its lane's order, whatever the concurren
     .partitions(2)
     .concurrency(4)
     .each()
-    .idleMillis(500)
+    .limit(200)
     .consume(async ({ partition, data }) => {
       assert.ok(!inLane.has(partition), "two handlers in one lane");
       inLane.add(partition);
@@ -215,13 +215,17 @@ test("a handler that does not end in time sees its signal, and its message is gi
   assert.equal((await queue.batch(9).pop()).length, 2);
 });
 
-test("a signal, or stop(), ends a consumer that waits", async () => {
+test("a signal, stop(), or nothing to do for a while ends a consumer that waits", async () => {
   const abort = new AbortController();
   const waiting = queen.queue("nobody-pushes").consume(() => undefined, { signal: abort.signal });
   abort.abort();
   assert.deepEqual(await waiting, { completed: 0, failed: 0 });
   const other = queen.queue("nobody-pushes").consume(() => undefined);
   assert.deepEqual(await other.stop(), { completed: 0, failed: 0 });
+  const idle = queen.queue("nobody-pushes").concurrency(2).idleMillis(100);
+  assert.deepEqual(await idle.consume(() => undefined), { completed: 0, failed: 0 });
+  for await (const _ of queen.queue("nobody-pushes").messages({ idleMillis: 100 }))
+    assert.fail("who pushed?");
 });
 
 test("the loop over messages finishes each, and leaving it gives the present one and the rest back", async () => {
@@ -238,7 +242,7 @@ test("the loop over messages finishes each, and leaving it gives the present one
   };
   await assert.rejects(failing(), /stop at 2/);
   const rest: number[] = [];
-  for await (const { data } of queue.messages({ group: "g", batch: 9, idleMillis: 200 })) rest.push(data);
+  for await (const { data } of queue.messages({ group: "g", batch: 9, limit: 4 })) rest.push(data);
   assert.deepEqual(rest, [2, 3, 4, 5]);
   await system.drained("loop", "g");
 });

@@ -83,3 +83,15 @@ test("a handler hears through its signal that the lease is lost", async () => {
   });
   assert.ok(reason instanceof LeaseLostError);
 });
+
+test("a lease that ended because its messages are settled is not lost", async () => {
+  const queen = system.client();
+  const queue = await oneMessage(queen, "settled");
+  let isAborted = true;
+  await queue.limit(1).consume(async ([message], { signal }) => {
+    await queen.transaction().ack(message!).queue("settled-out").push({ data: 1 }).commit();
+    await sleep(1_500); // the next renewal finds no lease
+    isAborted = signal.aborted;
+  });
+  assert.equal(isAborted, false);
+});

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ERRORS } from "@queen/protocol";
+import { ERRORS, type ErrorCode } from "@queen/protocol";
 import {
   ClosedError,
   ConnectionError,
   NotFoundError,
   Queen,
   ServerError,
+  type ServerErrorCode,
   TimeoutError,
   TooManyRequestsError,
   UnavailableError,
@@ -90,7 +91,9 @@ test("what the server refuses is an error class with its code, status and time t
 });
 
 test("the client agrees with the server about what may be tried again", () => {
-  for (const [code, { status, retryable }] of Object.entries(ERRORS)) {
+  for (const code of Object.keys(ERRORS) as ErrorCode[]) {
+    const { status, retryable } = ERRORS[code];
+    code satisfies ServerErrorCode;
     const answer = { status, code, retryAfterMillis: null, requestId: null, body: null };
     assert.equal(new ServerError("", answer).retryable, retryable, code);
     assert.equal(judge(new ServerError("", answer), true).again, retryable, code);
@@ -145,7 +148,7 @@ test("a broker that is overloaded is asked again after its Retry-After, also wha
 test("a request ends at its timeout, and with its signal's reason", async () => {
   await withBrokers([() => undefined], async ([broker]) => {
     const queen = new Queen({ url: broker!.url, retryDelayMillis: 1 });
-    await assert.rejects(queen.request("GET", "/a", { timeoutMillis: 20 }), TimeoutError);
+    await assert.rejects(queen.request("GET", "/a", { timeoutMillis: 1_000 }), TimeoutError);
     assert.equal(broker!.asked.length, 1);
     const abort = new AbortController();
     const call = queen.request("GET", "/a", { signal: abort.signal });
@@ -155,6 +158,20 @@ test("a request ends at its timeout, and with its signal's reason", async () => 
     await queen.close();
     await assert.rejects(open, ClosedError);
   });
+});
+
+test("many requests under one signal are no leak", async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): void => void warnings.push(warning);
+  process.on("warning", note);
+  await withBrokers([answered], async ([broker]) => {
+    const queen = new Queen({ url: broker!.url });
+    const { signal } = new AbortController();
+    await Promise.all(Array.from({ length: 30 }, () => queen.request("GET", "/a", { signal })));
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+  process.off("warning", note);
+  assert.deepEqual(warnings, []);
 });
 
 test("round-robin visits all, session stays, affinity keeps a key at its broker", async () => {

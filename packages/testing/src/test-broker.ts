@@ -35,8 +35,10 @@ const STOP_MILLIS = 30_000;
 const OUTPUT_CHARACTERS_MAX = 1_000_000;
 
 const running = new Set<ChildProcess>();
+const spools = new Set<string>();
 process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
+  for (const folder of spools) rmSync(folder, { recursive: true, force: true });
 });
 
 export class BrokerProcess {
@@ -49,6 +51,7 @@ export class BrokerProcess {
   constructor(settings: BrokerSettings) {
     this.#settings = settings;
     this.#spool = mkdtempSync(join(tmpdir(), "queen-testing-spool-"));
+    spools.add(this.#spool);
   }
 
   get isRunning(): boolean {
@@ -126,6 +129,7 @@ export class BrokerProcess {
   async remove(): Promise<void> {
     await this.kill();
     rmSync(this.#spool, { recursive: true, force: true });
+    spools.delete(this.#spool);
   }
 }
 

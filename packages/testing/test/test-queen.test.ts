@@ -1,7 +1,8 @@
 /** The helper that users start in their own tests. */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { startTestQueen, type TestQueen, until } from "../src/index.ts";
 
@@ -12,20 +13,24 @@ before(async () => {
 after(() => system?.stop());
 
 test("with nothing given it brings its own PostgreSQL, and leaves nothing behind", async () => {
-  const own = { ...process.env };
+  const { QUEEN_TEST_DATABASE_URL, TMPDIR } = process.env;
+  const folder = mkdtempSync(join(tmpdir(), "queen-alone-"));
+  chmodSync(folder, 0o711); // as root, PostgreSQL runs as another user, who must get in
   delete process.env.QUEEN_TEST_DATABASE_URL;
-  const folders = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("queen-testing-"));
-  const before = folders();
-  const alone = await startTestQueen();
-  process.env.QUEEN_TEST_DATABASE_URL = own.QUEEN_TEST_DATABASE_URL;
-  await alone.client().queue("q").push({ data: 1 });
-  await alone.stop();
-  const left = folders().filter((name) => !before.includes(name));
-  assert.deepEqual(
-    left.filter((name) => existsSync(`${tmpdir()}/${name}`)),
-    [],
-  );
-  await assert.rejects(fetch(alone.url));
+  process.env.TMPDIR = folder;
+  try {
+    const alone = await startTestQueen();
+    await alone.client().queue("q").push({ data: 1 });
+    assert.equal(readdirSync(folder).length, 2); // the database, and the broker's spool
+    await alone.stop();
+    assert.deepEqual(readdirSync(folder), []);
+    await assert.rejects(fetch(alone.url));
+  } finally {
+    if (QUEEN_TEST_DATABASE_URL !== undefined) process.env.QUEEN_TEST_DATABASE_URL = QUEEN_TEST_DATABASE_URL;
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 test("drained waits for the group's last message", async () => {

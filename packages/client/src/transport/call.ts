@@ -1,5 +1,6 @@
 /** A call is one HTTP request to one endpoint: it ends with an answer, or with an error that says why not. */
 import { ConnectionError, serverError, TimeoutError } from "../errors.ts";
+import { onAbort } from "./on-abort.ts";
 
 export type QueryValue = string | number | boolean | null | undefined;
 export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
@@ -36,8 +37,7 @@ export async function call<T>(
     `${request.method} ${endpoint}${request.path} had no answer within ${timeoutMillis} ms.`,
   );
   const timer = setTimeout(() => abort.abort(timedOut), timeoutMillis);
-  const onAbort = (): void => abort.abort(signal?.reason);
-  signal?.addEventListener("abort", onAbort, { once: true });
+  const unlink = onAbort(signal, () => abort.abort(signal?.reason));
   try {
     const response = await fetchFunction(endpoint + request.path + queryText(request.query), {
       method: request.method,
@@ -53,7 +53,7 @@ export async function call<T>(
     throw error instanceof TypeError ? noAnswer(request, endpoint, error) : error;
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", onAbort);
+    unlink();
   }
 }
 

@@ -1,15 +1,16 @@
+import { onAbort } from "./on-abort.ts";
+
 /** Waits; an aborted signal ends the wait with its reason. */
 export async function pause(millis: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
     const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", onAbort);
+      unlink();
       resolve();
     }, millis);
-    signal?.addEventListener("abort", onAbort, { once: true });
+    const unlink = onAbort(signal, () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    });
   });
 }

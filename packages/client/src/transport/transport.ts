@@ -6,6 +6,7 @@ import { ClosedError, TimeoutError } from "../errors.ts";
 import { Balancer, type Balancing } from "./balancer.ts";
 import { type Answer, type Call, call, type Query } from "./call.ts";
 import { Endpoint } from "./endpoint.ts";
+import { onAbort } from "./on-abort.ts";
 import { pause } from "./pause.ts";
 import { judge } from "./retry.ts";
 
@@ -166,20 +167,16 @@ export class Transport {
   }
 }
 
-/** A signal that follows two others until it is unlinked. (`AbortSignal.any` keeps its sources' listeners.) */
+/** A signal that follows two others until it is unlinked. */
 function linked(one: AbortSignal | undefined, other: AbortSignal) {
   const controller = new AbortController();
-  const onOne = (): void => controller.abort(one?.reason);
-  const onOther = (): void => controller.abort(other.reason);
-  if (one?.aborted) onOne();
-  if (other.aborted) onOther();
-  one?.addEventListener("abort", onOne);
-  other.addEventListener("abort", onOther);
+  const unlinkOne = onAbort(one, () => controller.abort(one?.reason));
+  const unlinkOther = onAbort(other, () => controller.abort(other.reason));
   return {
     signal: controller.signal,
     unlink() {
-      one?.removeEventListener("abort", onOne);
-      other.removeEventListener("abort", onOther);
+      unlinkOne();
+      unlinkOther();
     },
   };
 }
