@@ -24,7 +24,7 @@ export {
   type EmbeddedServerOptions,
   startEmbeddedServer,
 } from "./postgres/embedded-server.ts";
-export { PostgresError } from "./postgres/errors.ts";
+export { ConnectionLostError, PostgresError } from "./postgres/errors.ts";
 export { DatabaseRefusedError, type PrepareOptions, prepareDatabase } from "./postgres/prepare-database.ts";
 export { Session, type SessionOptions, type Statement } from "./postgres/session.ts";
 export type { Log } from "./telemetry.ts";
