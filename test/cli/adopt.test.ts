@@ -364,6 +364,78 @@ test("run again it brings what is new, moves places forward, and leaves what con
   );
 });
 
+test("what the source has removed meanwhile hides nothing that is new, and places stay where they are", async () => {
+  const from = await source();
+  const to = await target();
+  await from.queue("orders");
+  await from.push(
+    "orders",
+    "a",
+    numbered(0, 10, (index) => 100 - index),
+  );
+  await from.consumed("orders", "a", "g", "t5");
+  assert.equal((await adopt(from, to)).code, 0);
+  await from.database.query("delete from queen.messages where transaction_id in ('t0', 't1', 't2', 't3')");
+  await from.push(
+    "orders",
+    "a",
+    numbered(10, 12, (index) => 50 - index),
+  );
+  await from.consumed("orders", "a", "g", "t7");
+  const again = await adopt(from, to);
+  assert.equal(again.code, 2);
+  assert.match(again.lines()[0].problem, /has removed messages/);
+  assert.deepEqual(again.lines()[0].messages, { source: 8, here: 12 });
+  const client = await broker(to);
+  assert.deepEqual(idsOf(await popAll(client, "orders", "a", "g")), ["t8", "t9", "t10", "t11"]);
+
+  // A message that was stored late, behind the back of the first run, is not passed over in silence.
+  await from.push("orders", "a", [{ transactionId: "late", age: 99.5 }]);
+  await from.push(
+    "orders",
+    "a",
+    numbered(12, 16, () => 10),
+  );
+  await from.database.query("delete from queen.messages where transaction_id = 't4'");
+  await from.push(
+    "orders",
+    "late",
+    numbered(0, 2, () => 10),
+  );
+  assert.equal((await adopt(from, to, ["--queue", "orders"])).code, 2);
+  await from.push("orders", "late", [{ transactionId: "late", age: 20 }]);
+  const late = (await adopt(from, to)).lines()[1];
+  assert.deepEqual(late.messages, { source: 3, here: 2 });
+  assert.match(late.problem, /stored late/);
+});
+
+test("a push that comes in between is noticed: the lane is named, and nothing of it is mixed", async () => {
+  const from = await source();
+  const to = await target();
+  await from.queue("orders");
+  await from.push(
+    "orders",
+    "a",
+    numbered(0, 3, () => 100),
+  );
+  assert.equal((await adopt(from, to)).code, 0);
+  const client = await broker(to);
+  await client.push([{ queue: "orders", partition: "a", transactionId: "here", payload: 1 }]);
+  await from.push(
+    "orders",
+    "a",
+    numbered(3, 5, () => 10),
+  );
+  const again = await adopt(from, to);
+  assert.equal(again.code, 2);
+  assert.match(again.lines()[0].problem, /has messages of its own from offset 3 on/);
+  await until(
+    "the pause is over",
+    async () => (await client.pop("orders", { consumerGroup: "probe" })).status === 200,
+  );
+  assert.deepEqual(idsOf(await popAll(client, "orders", "a", "g")), ["t0", "t1", "t2", "here"]);
+});
+
 test("a lane with messages of its own is named and left alone; the others come over", async () => {
   const from = await source();
   const to = await target();

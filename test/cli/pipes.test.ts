@@ -80,6 +80,23 @@ test("a file that is pushed twice by --id-from is stored once, in a lane for eac
   );
 });
 
+test("lines that come slowly are pushed as they come", async () => {
+  const queue = newQueue();
+  const env = { QUEEN_URL: system.broker.url };
+  const { child, ended } = startCommand(["push", queue], { env, input: "1\n", isInputOpen: true });
+  await until(
+    "the first is there",
+    async () => (await system.client.pop(queue, { autoAck: true })).messages.length === 1,
+  );
+  child.stdin!.end("2\n3");
+  assert.equal(((await ended).json() as { queued: number }).queued, 3);
+  const rest = await system.client.pop(queue, { batch: 10 });
+  assert.deepEqual(
+    rest.messages.map(({ data }) => data),
+    [2, 3],
+  );
+});
+
 test("a line that is no JSON, or has no such field, is named, and what was stored before it is said", async () => {
   const bad = await queen(["push", newQueue()], { input: '{"a":1}\n{"a":\n' });
   assert.equal(bad.code, 1);
@@ -174,7 +191,7 @@ test("exit codes: 1 usage, 2 server, 3 not allowed, 4 empty", async () => {
   assert.equal(option.code, 1);
   assert.match(option.stderr, /Did you mean --batch\?/);
   assert.equal((await queen(["pop"])).code, 1);
-  assert.equal((await queen(["messages", "list", "--from", "yesterday"])).code, 1);
+  assert.equal((await queen(["push", "q", "1", "--trace-id", "no UUID"])).code, 1);
   const missing = await queen(["queue", "show", "no-such-queue"]);
   assert.equal(missing.code, 2);
   assert.match(missing.stderr, /NOT_FOUND/);

@@ -21,6 +21,8 @@ export interface CommandResult {
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly input?: string;
+  /** More input may come: `child.stdin` stays open. */
+  readonly isInputOpen?: boolean;
 }
 
 const running = new Set<ChildProcess>();
@@ -40,7 +42,7 @@ export const commandEnv = (env: CommandOptions["env"] = {}): NodeJS.ProcessEnv =
 /** Starts it; `ended` has the result. */
 export function startCommand(
   args: readonly string[],
-  { env, input }: CommandOptions = {},
+  { env, input, isInputOpen }: CommandOptions = {},
 ): { readonly child: ChildProcess; readonly ended: Promise<CommandResult>; readonly stdout: () => string } {
   const child = spawn(process.execPath, [QUEEN, ...args], { env: commandEnv(env), stdio: "pipe" });
   running.add(child);
@@ -53,7 +55,8 @@ export function startCommand(
     stderr += chunk;
   });
   child.stdin.on("error", () => {}); // it may end before it has read everything
-  child.stdin.end(input ?? "");
+  if (isInputOpen) child.stdin.write(input ?? "");
+  else child.stdin.end(input ?? "");
   const ended = new Promise<CommandResult>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code) => {

@@ -25,6 +25,7 @@ export {
   type EmbeddedServerOptions,
   startEmbeddedServer,
 } from "./postgres/embedded-server.ts";
+export { ConnectionLostError, PostgresError } from "./postgres/errors.ts";
 export { DatabaseRefusedError, type PrepareOptions, prepareDatabase } from "./postgres/prepare-database.ts";
 export { Session, type SessionOptions, type Statement } from "./postgres/session.ts";
 export { readSettings, type Settings } from "./settings.ts";

@@ -24,17 +24,19 @@ const AWAY_MS_MAX = 15_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Reads a URL as the broker does. */
-export function databaseAt(url: string): DatabaseSettings {
-  try {
-    return readDatabaseSettings({ DATABASE_URL: url })!;
-  } catch (error) {
-    throw new UsageError((error as Error).message.replaceAll("DATABASE_URL", "The URL"), { cause: error });
-  }
-}
+export const databaseAt = (url: string): DatabaseSettings => readSettings({ DATABASE_URL: url })!;
 
 /** The database that is named, or that of the environment; undefined: the broker would start its own. */
 export function givenDatabase(call: Call, url: string | undefined): DatabaseSettings | undefined {
-  return url === undefined ? readDatabaseSettings(environmentWithSecrets(call.env)) : databaseAt(url);
+  return url === undefined ? readSettings(call.env) : databaseAt(url);
+}
+
+function readSettings(env: NodeJS.ProcessEnv): DatabaseSettings | undefined {
+  try {
+    return readDatabaseSettings(environmentWithSecrets(env));
+  } catch (error) {
+    throw new UsageError((error as Error).message, { cause: error });
+  }
 }
 
 /** Runs `work` with a database whose schema is up to date. */

@@ -7,7 +7,7 @@
  * The target knows how far each lane is and notes it in the commit that brings the messages. So an adoption that was
  * cut off anywhere goes on from there, and one that is run again brings only what is new.
  */
-import { CommandError } from "../exit-codes.ts";
+import { PostgresError } from "@queen/broker";
 import type { Progress } from "../output/progress.ts";
 import { fragmentsOf } from "./fragments.ts";
 import { optionsOf } from "./options.ts";
@@ -20,6 +20,8 @@ const CHUNK_MESSAGES_FIRST = 100;
 const CHUNK_MESSAGES_MAX = 2_000;
 const CHUNK_BYTES = 4 * 1024 * 1024;
 const LANES_AT_ONCE = 1_000;
+// The lane is not what it was thought to be; it is reported, and the others go on.
+const CONFLICT = "QN409";
 
 export interface AdoptionOptions {
   readonly source: Source;
@@ -40,23 +42,27 @@ export class Adoption {
   async *queue(queue: SourceQueue, lanes: readonly SourceLane[]): AsyncGenerator<LaneReport> {
     const { source, target } = this.#options;
     const options = optionsOf(queue);
-    const isUnderWay = await target.isUnderWay(queue.name);
-    const isOpened = isUnderWay !== false || (await this.#isBehind(queue.name, lanes));
+    const isOpened =
+      (await target.isUnderWay(queue.name)) !== false || (await this.#isBehind(queue.name, lanes));
     if (isOpened) await target.beginQueue(queue, options, await source.groups(queue.name));
-    for (let start = 0; start < lanes.length; start += LANES_AT_ONCE) {
-      const some = lanes.slice(start, start + LANES_AT_ONCE);
+    for (const some of slices(lanes)) {
       const adopted = await target.lanes(queue.name, some, { isMade: isOpened });
-      for (const [index, lane] of some.entries()) yield await this.#lane(lane, adopted.get(index));
+      const reports: LaneReport[] = [];
+      for (const [index, lane] of some.entries()) reports.push(await this.#lane(lane, adopted.get(index)));
+      const now = await target.lanes(queue.name, some, { isMade: false });
+      for (const [index, report] of reports.entries()) yield compared(report, now.get(index));
     }
     if (isOpened) await target.endQueue(queue, options);
   }
 
   /** Whether the source has lanes or messages that are not here. */
   async #isBehind(queue: string, lanes: readonly SourceLane[]): Promise<boolean> {
-    for (let start = 0; start < lanes.length; start += LANES_AT_ONCE) {
-      const some = lanes.slice(start, start + LANES_AT_ONCE);
-      const adopted = await this.#options.target.lanes(queue, some, { isMade: false });
-      if (some.some(({ messages }, index) => (adopted.get(index)?.messages ?? -1) < messages)) return true;
+    const { source, target } = this.#options;
+    for (const some of slices(lanes)) {
+      const adopted = await target.lanes(queue, some, { isMade: false });
+      if (some.some((_, index) => adopted.get(index)?.messages === undefined)) return true;
+      const positions = some.map((_, index) => adopted.get(index)?.position);
+      if (await source.hasMore(some, positions)) return true;
     }
     return false;
   }
@@ -67,39 +73,63 @@ export class Adoption {
     const report = reportOf(lane, adopted, cursors);
     if (adopted?.messages === undefined || report.problem !== undefined) {
       progress.add(lane.messages);
-      return { ...report, problem: report.problem ?? "the lane was deleted meanwhile: run it again" };
+      return { ...report, problem: report.problem ?? "the lane here was brought over from another database" };
     }
     try {
-      const here = await this.#messages(lane, adopted);
+      await this.#messages(lane, adopted);
       const letters = lane.letters === 0 ? [] : await source.letters(lane.id);
-      const places = await target.setPlaces(lane, cursors, letters);
-      return {
-        ...report,
-        messages: { source: lane.messages, here },
-        deadLetters: { source: lane.letters, here: Math.max(adopted.letters, letters.length) },
-        groups: groupsOf(cursors, places),
-      };
+      return { ...report, groups: groupsOf(cursors, await target.setPlaces(lane, cursors, letters)) };
     } catch (error) {
-      if ((error as { code?: string }).code !== "QN409" || error instanceof CommandError) throw error;
-      return { ...report, problem: (error as Error).message };
+      if (!(error instanceof PostgresError) || error.sqlstate !== CONFLICT) throw error;
+      return { ...report, problem: error.message };
     }
   }
 
-  /** Resolves with how many messages of the lane are here. */
-  async #messages(lane: SourceLane, adopted: AdoptedLane): Promise<number> {
+  /** Everything behind what is here, whatever the counts say: the source may have removed some meanwhile. */
+  async #messages(lane: SourceLane, adopted: AdoptedLane): Promise<void> {
     const { source, target, keys, progress } = this.#options;
     let here = adopted.messages!;
     let position: Position | undefined = adopted.position;
-    while (here < lane.messages) {
-      const messages = await source.messages(lane.id, position, this.#chunk.messages);
-      if (messages.length === 0) break; // the source has lost some that are here already
-      here = await target.addMessages(lane, here, fragmentsOf(messages, keys));
-      position = messages.at(-1)!;
-      this.#chunk.learn(messages);
-      progress.add(messages.length);
+    if (here === 0 && lane.messages === 0) return;
+    for (;;) {
+      const limit = this.#chunk.messages;
+      const messages = await source.messages(lane.id, position, limit);
+      if (messages.length > 0) {
+        here = await target.addMessages(lane, here, fragmentsOf(messages, keys));
+        position = messages.at(-1)!;
+        this.#chunk.learn(messages);
+        progress.add(messages.length);
+      }
+      if (messages.length < limit) return;
     }
-    return here;
   }
+}
+
+function* slices(lanes: readonly SourceLane[]): Generator<readonly SourceLane[]> {
+  for (let start = 0; start < lanes.length; start += LANES_AT_ONCE)
+    yield lanes.slice(start, start + LANES_AT_ONCE);
+}
+
+/** The report with what the target says in the end. */
+function compared(report: LaneReport, now: AdoptedLane | undefined): LaneReport {
+  const { messages, deadLetters } = report;
+  const after = {
+    ...report,
+    messages: { source: messages.source, here: now?.messages ?? 0 },
+    deadLetters: { source: deadLetters.source, here: now?.letters ?? 0 },
+  };
+  if (report.problem !== undefined) return after;
+  if (after.messages.here > messages.source) {
+    return { ...after, problem: "the source has removed messages that came over before" };
+  }
+  if (after.messages.here < messages.source) {
+    return {
+      ...after,
+      problem:
+        "the source has messages that were stored late, before where an earlier run ended: delete the queue here and run it again",
+    };
+  }
+  return after;
 }
 
 const groupsOf = (cursors: readonly SourceCursor[], here: ReadonlyMap<string, number>): GroupReport[] =>

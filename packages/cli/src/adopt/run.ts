@@ -1,8 +1,14 @@
 /** One run of an adoption: what is there, what is here, bring it over, compare. */
-import { type DatabaseSettings, keysProblem, parseKeys } from "@queen/broker";
+import {
+  ConnectionLostError,
+  type DatabaseSettings,
+  keysProblem,
+  PostgresError,
+  parseKeys,
+} from "@queen/broker";
 import type { Call } from "../command.ts";
 import { databaseAt, givenDatabase, withDatabase } from "../database.ts";
-import { EXIT_CODES, type ExitCode, UsageError } from "../exit-codes.ts";
+import { EXIT_CODES, type ExitCode, ServerError, UsageError } from "../exit-codes.ts";
 import { Progress } from "../output/progress.ts";
 import { Adoption, reportOf } from "./adoption.ts";
 import { optionNotes } from "./options.ts";
@@ -27,10 +33,20 @@ export async function runAdoption(call: Call): Promise<ExitCode | undefined> {
         });
       });
     }
+  } catch (error) {
+    throw interruption(error);
   } finally {
     await source.close().catch(() => {});
   }
   return exitCode;
+}
+
+/** What a database said, or that it said nothing more. Nothing is lost: what came over is committed. */
+function interruption(error: unknown): unknown {
+  if (!(error instanceof PostgresError || error instanceof ConnectionLostError)) return error;
+  return new ServerError(`${error.message}. What came over is kept: run the same again to go on`, {
+    cause: error,
+  });
 }
 
 interface Plan {

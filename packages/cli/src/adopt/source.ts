@@ -125,6 +125,17 @@ export class Source {
     return this.#session.run(this.#messages, [lane, behind?.atUs ?? null, behind?.id ?? ZERO_ID, limit]);
   }
 
+  /** Whether one of the lanes has messages behind its position. */
+  async hasMore(
+    lanes: readonly SourceLane[],
+    positions: readonly (Position | undefined)[],
+  ): Promise<boolean> {
+    const ids = lanes.map(({ id }) => id);
+    const atUs = positions.map((position) => position?.atUs ?? null);
+    const behind = positions.map((position) => position?.id ?? ZERO_ID);
+    return (await this.#session.run(HAS_MORE, [ids, atUs, behind]))[0]!;
+  }
+
   cursors(lane: string): Promise<SourceCursor[]> {
     return this.#session.run(CURSORS, [lane]);
   }
@@ -217,6 +228,7 @@ const GROUPS: Statement<SourceGroup> = {
                                where s.consumer_group = n.name and s.queue_name = $1 and s.partition_name = ''
                                  and n.name <> '__QUEUE_MODE__'
                                limit 1) s on true
+          where n.name <> ''
           order by n.name`,
   parameters: ["text"],
   read: (row) => {
@@ -252,6 +264,20 @@ const messagesStatement = (columns: ReadonlySet<string>): Statement<SourceMessag
       payload: row.text(6),
     }),
   };
+};
+
+const HAS_MORE: Statement<boolean> = {
+  name: "adopt_has_more",
+  text: `select exists (
+           select 1
+             from unnest($1, $2, $3) as l (partition_id, at_us, id)
+            where exists (select 1 from queen.messages m
+                           where m.partition_id = l.partition_id::uuid
+                             and (m.created_at, m.id)
+                                 > (coalesce(timestamptz 'epoch' + l.at_us * interval '1 microsecond', '-infinity'),
+                                    l.id::uuid)))`,
+  parameters: ["text[]", "int8[]", "text[]"],
+  read: (row) => row.bool(0),
 };
 
 // A cursor at the start of history stands where the group's subscription says: on this lane, or in the queue.

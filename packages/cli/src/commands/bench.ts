@@ -94,7 +94,7 @@ export const bench: Command = {
 
 async function measure(call: Call, plan: Plan): Promise<void> {
   const run = new Run(call.api, plan);
-  const progress = new Progress({ label: "bench", unit: "seconds", total: plan.seconds });
+  const progress = new Progress({ label: "bench", unit: "seconds", total: plan.seconds, isTime: true });
   const startedMs = performance.now();
   const ticking = setInterval(() => {
     progress.to(Math.min(plan.seconds, Math.floor((performance.now() - startedMs) / 1_000)));

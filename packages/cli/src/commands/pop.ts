@@ -184,12 +184,14 @@ export const ack: Command = {
     let batch: Acked[] = [];
     let count = 0;
     for await (const { value, number } of readLines(openInput(undefined))) {
-      batch.push(ackedIn(value, number));
-      count += 1;
-      if (batch.length === ACK_BATCH) {
+      const message = ackedIn(value, number);
+      const isOther = batch.length > 0 && batch[0]!.consumerGroup !== message.consumerGroup;
+      if (batch.length === ACK_BATCH || isOther) {
         await acknowledge(call, batch, status, error, { isShown: true });
         batch = [];
       }
+      batch.push(message);
+      count += 1;
     }
     await acknowledge(call, batch, status, error, { isShown: true });
     return count === 0 ? EXIT_CODES.empty : undefined;

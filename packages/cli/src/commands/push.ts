@@ -1,5 +1,6 @@
 /** `queen push`: messages from the command line, a file or standard input. */
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Call, Command } from "../command.ts";
 import { parseExactly } from "../exact-json.ts";
 import { ServerError, UsageError } from "../exit-codes.ts";
@@ -21,6 +22,9 @@ interface Result {
 // A request holds so many messages or so many bytes of input, whichever comes first.
 const BATCH_MESSAGES = 500;
 const BATCH_BYTES = 1024 * 1024;
+// Who writes the lines may pause between them: what is there is then pushed.
+const LINGER_MS = 100;
+const PAUSE = Symbol("no line for a while");
 
 export const push: Command = {
   name: "push",
@@ -107,7 +111,11 @@ async function pushLines(call: Call, file: string | undefined): Promise<void> {
   };
   let bytesRead = 0;
   try {
-    for await (const line of readLines(input)) {
+    for await (const line of withPauses(readLines(input), () => batch.length > 0)) {
+      if (line === PAUSE) {
+        await flush(bytesRead);
+        continue;
+      }
       batch.push(itemOf(call, line, input.name));
       bytesRead = line.bytesRead;
       if (batch.length >= BATCH_MESSAGES || bytesRead - batchFrom >= BATCH_BYTES) await flush(bytesRead);
@@ -122,6 +130,27 @@ async function pushLines(call: Call, file: string | undefined): Promise<void> {
   progress.finish();
   await call.output.value({ queue: call.argument("queue"), messages: sum(counts), ...counts });
   if (counts.failed > 0) throw new ServerError(`${counts.failed} messages were not stored`);
+}
+
+/** The lines, and a pause where none came for a while and somebody waits. */
+async function* withPauses(
+  lines: AsyncGenerator<InputLine>,
+  isWaiting: () => boolean,
+): AsyncGenerator<InputLine | typeof PAUSE> {
+  for (let next = lines.next(); ; ) {
+    const end = new AbortController();
+    const paused = sleep(LINGER_MS, PAUSE, { signal: end.signal });
+    paused.catch(() => {}); // it is not waited for any more
+    const come = isWaiting() ? await Promise.race([next, paused]) : await next;
+    end.abort();
+    if (come === PAUSE) yield PAUSE;
+    else if (come.done) return;
+    else {
+      next = lines.next();
+      next.catch(() => {}); // awaited in the next turn
+      yield come.value;
+    }
+  }
 }
 
 const sum = (counts: Readonly<Record<string, number>>): number =>

@@ -5,7 +5,7 @@
  * are listed together by time; a lane's messages come in the order of their offsets, which their ids hold.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { NotFoundError } from "@queen/client";
+import { ConnectionError, NotFoundError, UnavailableError } from "@queen/client";
 import { type Call, type Command, OPTION } from "../command.ts";
 import { path } from "../connection.ts";
 import { EXIT_CODES } from "../exit-codes.ts";
@@ -38,6 +38,7 @@ const PER_PAGE = 200;
 const LATE_MS = 5_000;
 // More than that in one look is more than anybody reads: the newest are shown, and it is said how many were not.
 const PER_LOOK_MAX = 500;
+const COUNTED_MAX = 10 * PER_LOOK_MAX;
 const PAYLOADS_AT_ONCE = 8;
 
 export const tail: Command = {
@@ -73,15 +74,28 @@ export const tail: Command = {
     const shown = group === undefined ? newest.slice(0, limit) : await unfinished(call, group, limit);
     await show(call, shown, group);
     if (!call.flag("follow")) return shown.length === 0 ? EXIT_CODES.empty : undefined;
-    for (;;) {
+    for (let isAway = false; ; ) {
       await sleep(POLL_EVERY_MS);
-      const come = await log.look();
-      if (come.length > PER_LOOK_MAX)
-        call.output.note(`${come.length - PER_LOOK_MAX} messages are not shown`);
-      await show(call, come.slice(0, PER_LOOK_MAX), undefined);
+      try {
+        await showNew(call, await log.look());
+        isAway = false;
+      } catch (error) {
+        if (!(error instanceof ConnectionError || error instanceof UnavailableError)) throw error;
+        if (!isAway) call.output.note(`${error.message} Trying again…`);
+        isAway = true;
+      }
     }
   },
 };
+
+async function showNew(call: Call, newestFirst: readonly ListedMessage[]): Promise<void> {
+  const left = newestFirst.length - PER_LOOK_MAX;
+  if (left > 0) {
+    const more = newestFirst.length >= COUNTED_MAX ? " or more" : "";
+    call.output.note(`${left}${more} messages are not shown: they came faster than they can be read`);
+  }
+  await show(call, newestFirst.slice(0, PER_LOOK_MAX), undefined);
+}
 
 /** What is new in the log since the last look. */
 class Log {
@@ -109,7 +123,8 @@ class Log {
       }
       const last = messages.at(-1);
       const isOver = last === undefined || Date.parse(last.createdAt) < lowestMs;
-      if (nextPage === null || (isOver && found.length >= (isFirst ? this.#call.integer("limit") : 0))) break;
+      if (nextPage === null || found.length >= COUNTED_MAX) break;
+      if (isOver && found.length >= (isFirst ? this.#call.integer("limit") : 0)) break;
       page = nextPage;
     }
     for (const { id, partitionId, createdAt } of found) {

@@ -11,6 +11,8 @@ export interface ProgressOptions {
   readonly total?: number | undefined;
   /** What was done before it began: it counts for the bar and not for the speed. */
   readonly from?: number;
+  /** What is counted is time itself, which has no speed. */
+  readonly isTime?: boolean;
 }
 
 const DRAW_EVERY_MS = 100;
@@ -25,11 +27,13 @@ export class Progress {
   readonly #isTerminal = process.stderr.isTTY === true;
   readonly #startedMs = performance.now();
   readonly #from: number;
+  readonly #isTime: boolean;
   #total: number | undefined;
   #done: number;
   #shownMs = Number.NEGATIVE_INFINITY;
 
-  constructor({ label, unit, total, from = 0 }: ProgressOptions) {
+  constructor({ label, unit, total, from = 0, isTime = false }: ProgressOptions) {
+    this.#isTime = isTime;
     this.#label = label;
     this.#from = this.#done = from;
     this.#unit = unit;
@@ -74,17 +78,17 @@ export class Progress {
   }
 
   bar(): string {
-    if (this.#total === undefined) return `${this.#label}  ${this.#counted()}  ${this.#speed()}`;
+    if (this.#total === undefined) return `${this.#label}  ${this.#counted()}${this.#speed("  ")}`;
     const share = this.#share();
     const cells = share * BAR_CELLS;
     const full = Math.floor(cells);
     const bar = ("█".repeat(full) + (PARTS[Math.floor((cells - full) * 8)] ?? "")).padEnd(BAR_CELLS);
-    return `${this.#label}  ${bar}  ${this.#percent().padStart(5)}  ${this.#counted()}  ${this.#speed()}${this.#left()}`;
+    return `${this.#label}  ${bar}  ${this.#percent().padStart(5)}  ${this.#counted()}${this.#speed("  ")}${this.#left()}`;
   }
 
   plain(): string {
     const percent = this.#total === undefined ? "" : ` (${this.#percent()})`;
-    return `${this.#label}: ${this.#counted()}${percent}, ${this.#speed()}`;
+    return `${this.#label}: ${this.#counted()}${percent}${this.#speed(", ")}`;
   }
 
   #share(): number {
@@ -105,13 +109,13 @@ export class Progress {
     return (this.#done - this.#from) / seconds;
   }
 
-  #speed(): string {
-    return `${number(Math.round(this.#perSecond()))}/s`;
+  #speed(separator: string): string {
+    return this.#isTime ? "" : `${separator}${number(Math.round(this.#perSecond()))}/s`;
   }
 
   #left(): string {
     const perSecond = this.#perSecond();
-    if (perSecond <= 0 || this.#done >= this.#total!) return "";
+    if (this.#isTime || perSecond <= 0 || this.#done >= this.#total!) return "";
     return `  ${duration(Math.ceil((this.#total! - this.#done) / perSecond))} left`;
   }
 }
