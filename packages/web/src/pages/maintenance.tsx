@@ -54,7 +54,7 @@ function Mode(props: {
   return (
     <section class="card step" aria-label={title}>
       <header>
-        <h3>{title}</h3>
+        <h2>{title}</h2>
         {isOn ? <Badge tone="warn">on</Badge> : <Badge tone="good">off</Badge>}
       </header>
       <p class="soft">{what}</p>
