@@ -50,7 +50,7 @@ export const viewsOf = ({ partitionId, transactionId }: Awaited<ReturnType<typeo
   { name: "queues", address: "queues", shows: "mail.outgoing" },
   { name: "queue", address: `queues/${QUEUE}`, shows: "customer-12" },
   { name: "lane", address: `queues/${QUEUE}/lanes/${LANE}`, shows: "Latest messages" },
-  { name: "messages", address: `messages?queue=${QUEUE}`, shows: "order-59" },
+  { name: "messages", address: `messages?queue=${QUEUE}`, shows: "Stored" },
   { name: "message", address: `messages/${partitionId}/${transactionId}`, shows: "Ada Lovelace" },
   { name: "groups", address: "groups", shows: "shipping" },
   { name: "group", address: `groups/${GROUP}/${QUEUE}`, shows: "Lanes of the group" },
