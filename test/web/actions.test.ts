@@ -55,7 +55,7 @@ describe("what the web page does", { skip: noBrowser }, () => {
     await page.getByText("Lease time 50 s").first().waitFor();
     await press("Edit options");
     await dialog().getByLabel("Lease time, s").fill("42");
-    await dialog().getByLabel("Retention", { exact: true }).selectOption("yes");
+    await dialog().getByRole("combobox", { name: "Retention", exact: true }).selectOption("yes");
     await dialog().getByLabel("Retries", { exact: true }).fill("9");
     await dialog().getByLabel("Retries", { exact: true }).fill("7"); // as it was
     const sent = page.waitForRequest((request) => request.url().endsWith("/configure"));

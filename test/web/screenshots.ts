@@ -35,7 +35,10 @@ try {
   await sleep(LOAD_MS);
   mkdirSync(FOLDER, { recursive: true });
   for (const colorScheme of ["light", "dark"] as const) {
-    const { page, close } = await openPage(browser, { colorScheme });
+    const { page, close } = await openPage(browser, {
+      colorScheme,
+      viewport: { width: 1200, height: 760 },
+    });
     for (const { name, address, shows } of views) {
       await page.goto(`${broker.url}/#/${address}`);
       await page.locator("main").getByText(shows).or(page.getByLabel(shows)).first().waitFor();
@@ -76,6 +79,7 @@ async function work(client: HttpClient, signal: AbortSignal): Promise<void> {
           Array.from({ length: Math.ceil(many / (at + 1)) }, (_, k) => ({
             queue,
             partition: `customer-${((n * 7 + k * 3) % 40) + 1}`,
+            transactionId: `${at}-${n}-${k}`,
             payload: { order: n, total: k * 9.9, customer: { name: "Ada Lovelace", tags: ["eu"] } },
           })),
         ),
