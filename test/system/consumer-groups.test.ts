@@ -466,3 +466,47 @@ test("a pop that waits while its group is deleted gets what the new group has to
   await send("DELETE", `${GROUPS}/g/queues/${queue}`);
   assert.deepEqual(idsOf((await waiting).messages), ids(0, 2));
 });
+
+test("a preview says what a seek then does, and moves nothing", async () => {
+  const queue = newQueue();
+  const preview = async (query: string, partition?: string) => {
+    const path = `${GROUPS}/g/queues/${queue}${partition === undefined ? "" : `/partitions/${partition}`}/seek`;
+    const { status, json } = await send("GET", `${path}?${query}`);
+    assert.equal(status, 200);
+    return [json.deliveredAgain, json.skipped, json.partitionsMoved, json.leasesEnded];
+  };
+  await system.client.push([...numbered(queue, 4, "a"), ...numbered(queue, 3, "b", 4)]);
+  await age(queue, 3_600);
+  await system.client.push([...numbered(queue, 2, "a", 7), ...numbered(queue, 5, "c", 9)]);
+  // a: 1 of 6 finished ahead of its place, the rest under a lease; b: all 3 finished; c: not met
+  const { messages } = await system.client.pop(queue, { partition: "a", batch: 6, consumerGroup: "g" });
+  await system.client.ackMessages([messages[3]!]);
+  const b = await system.client.pop(queue, { partition: "b", batch: 3, consumerGroup: "g" });
+  await system.client.ackMessages(b.messages);
+  const before = await entry(queue, "g");
+  assert.equal(before.totalLag, 10);
+
+  const halfAnHourAgo = new Date(Date.now() - 1_800_000).toISOString();
+  assert.deepEqual(await preview("timestamp=2000-01-01T00:00:00Z"), [4, 0, 2, 1]);
+  assert.deepEqual(await preview("toEnd=true"), [0, 10, 2, 1]);
+  assert.deepEqual(await preview(`timestamp=${halfAnHourAgo}`), [0, 3, 1, 1]);
+  assert.deepEqual(await preview("toEnd=true", "a"), [0, 5, 1, 1]);
+  assert.deepEqual(await preview("timestamp=2000-01-01T00:00:00Z", "b"), [3, 0, 1, 0]);
+  assert.deepEqual(await entry(queue, "g"), before);
+
+  await seek(queue, "g", { timestamp: halfAnHourAgo });
+  assert.equal((await entry(queue, "g")).totalLag, 7);
+  assert.deepEqual(await preview(`timestamp=${halfAnHourAgo}`), [0, 0, 0, 0]);
+  await seek(queue, "g", { timestamp: "2000-01-01T00:00:00Z" });
+  assert.equal((await entry(queue, "g")).totalLag, 14);
+
+  for (const [path, sentence] of [
+    [`${GROUPS}/g/queues/no-such-queue/seek?toEnd=true`, "Queue not found"],
+    [`${GROUPS}/nobody/queues/${queue}/seek?toEnd=true`, "Consumer group not found"],
+    [`${GROUPS}/g/queues/${queue}/partitions/none/seek?toEnd=true`, "Partition not found"],
+  ] as const) {
+    const { status, json } = await send("GET", path);
+    assert.deepEqual([status, json.error], [404, sentence]);
+  }
+  assert.equal((await send("GET", `${GROUPS}/g/queues/${queue}/seek`)).status, 400);
+});

@@ -291,3 +291,47 @@ test("requeue: a letter whose partition and group are gone makes them again", as
   });
   assert.deepEqual(idsOf(messages), ["t0"]);
 });
+
+test("errors: each with its letters, the most frequent first; one is listed, requeued and purged by it", async () => {
+  const queue = newQueue();
+  await system.client.push([...numbered(queue, 4, "a"), ...numbered(queue, 3, "b", 4)]);
+  const fail = async (partition: string, errors: readonly string[]): Promise<void> => {
+    const { messages } = await system.client.pop(queue, {
+      partition,
+      batch: errors.length,
+      consumerGroup: "g",
+    });
+    for (const [place, error] of errors.entries())
+      await system.client.ackMessages([messages[place]!], "dlq", error);
+  };
+  await fail("a", ["cold", "hot", "hot", "hot"]);
+  await fail("b", ["hot", "cold", 'it\'s "odd"\n100 %']);
+  const errors = async (query = "") =>
+    (await send("GET", `/api/v1/dlq/errors?queue=${queue}${query}`)).json.errors.map(
+      (each: { error: string; count: number; queues: number; partitions: number }) => [
+        each.error,
+        each.count,
+        each.queues,
+        each.partitions,
+      ],
+    );
+  const odd = 'it\'s "odd"\n100 %';
+  assert.deepEqual(await errors(), [
+    ["hot", 4, 1, 2],
+    ["cold", 2, 1, 2],
+    [odd, 1, 1, 1],
+  ]);
+  assert.deepEqual(await errors("&limit=1"), [["hot", 4, 1, 2]]);
+  assert.deepEqual(await errors("&consumerGroup=nobody"), []);
+  assert.equal((await list(`queue=${queue}&error=${encodeURIComponent(odd)}`)).total, 1);
+  assert.equal((await list(`queue=${queue}&error=ho`)).total, 0);
+
+  const requeued = await send("POST", "/api/v1/dlq/requeue", { queue, error: "hot", limit: 3 });
+  assert.deepEqual([requeued.json.requeued, requeued.json.remaining], [3, 1]);
+  const purged = await send("POST", "/api/v1/dlq/purge", { queue, error: odd });
+  assert.deepEqual([purged.json.purged, purged.json.remaining], [1, 0]);
+  assert.deepEqual(await errors(), [
+    ["cold", 2, 1, 2],
+    ["hot", 1, 1, 1],
+  ]);
+});

@@ -8,6 +8,9 @@ import { complaints, document, type Operation, operationOf, table } from "../sup
 import type { HttpClient } from "../support/http.ts";
 import { type System, startSystem } from "../support/system.ts";
 
+// Sessions are made for the broker's own page only.
+const FROM_PAGE = { headers: { "queen-page": "1" } };
+
 describe("the OpenAPI document", () => {
   let system: System;
   let client: HttpClient;
@@ -144,14 +147,14 @@ describe("the OpenAPI document", () => {
         const isNothing = mutant === null || (Array.isArray(mutant) && mutant.length === 0);
         const wrong = complaints(schema, isNothing ? {} : mutant); // as a body, they say nothing
         if (!wrong) continue;
-        const { status, text } = await client.request(route.method, path, mutant);
+        const { status, text } = await client.request(route.method, path, mutant, FROM_PAGE);
         if (status !== 400)
           taken.push(
             `${route.path} took ${JSON.stringify(mutant)} (${wrong}): ${status} ${text.slice(0, 100)}`,
           );
         refused += 1;
       }
-      const { status, text } = await client.request(route.method, path, example);
+      const { status, text } = await client.request(route.method, path, example, FROM_PAGE);
       assert.notEqual(status, 400, `${route.path} refused ${JSON.stringify(example)}: ${text}`);
     }
     assert.deepEqual(taken, []);

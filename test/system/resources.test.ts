@@ -351,3 +351,74 @@ test("the overview has the lag of the groups in messages and seconds, and what m
     return (await get("resources/overview")).throughput.ingestedPerSecond > 0;
   });
 });
+
+test("partitions by trouble: dead letters and retries, the most first", async () => {
+  const queue = newQueue("trouble");
+  await system.client.configure(queue, { retryLimit: 5, retryDelay: 60_000 });
+  await system.client.push(
+    ["a", "b", "c", "d"].flatMap((partition, n) => numbered(queue, 3, partition, 3 * n)),
+  );
+  const fail = async (partition: string, batch: number, status: "failed" | "dlq"): Promise<void> => {
+    const { messages } = await system.client.pop(queue, { partition, batch });
+    await system.client.ackMessages(messages, status, "no");
+  };
+  await fail("b", 1, "failed");
+  await fail("d", 2, "dlq");
+  const { partitions } = await get(`resources/queues/${queue}?sort=trouble`);
+  assert.deepEqual(
+    partitions.map((lane: { name: string; retrying: number; stats: { deadLetter: number } }) => [
+      lane.name,
+      lane.retrying,
+      lane.stats.deadLetter,
+    ]),
+    [
+      ["d", 0, 2],
+      ["b", 1, 0],
+      ["a", 0, 0],
+      ["c", 0, 0],
+      ["Default", 0, 0],
+    ],
+  );
+});
+
+test("a partition is shown with the place of each group", async () => {
+  const queue = newQueue("places");
+  await system.client.push(numbered(queue, 6, "a"));
+  const { messages } = await system.client.pop(queue, { partition: "a", batch: 4, consumerGroup: "early" });
+  await system.client.ackMessages([messages[0]!, messages[2]!]);
+  await system.client.pop(queue, { partition: "a", batch: 6, consumerGroup: "done", autoAck: true });
+  const { consumerGroups, ...lane } = await get(`queues/${queue}/partitions/a`);
+  assert.deepEqual(
+    [lane.queue, lane.name, lane.startOffset, lane.nextOffset, lane.deadLetter],
+    [queue, "a", 0, 6, 0],
+  );
+  assert.deepEqual(
+    consumerGroups.map((group: Record<string, unknown>) => [
+      group.name,
+      group.offset,
+      group.pending,
+      group.finishedAhead,
+      group.leasedUntil,
+    ]),
+    [
+      ["done", 6, 0, [], null],
+      ["early", 1, 4, [[2, 3]], 4],
+    ],
+  );
+  assert.equal((await send("GET", `/api/v1/queues/${queue}/partitions/none`)).status, 404);
+});
+
+test("queues are sorted by what they hold", async () => {
+  const [one, other] = [newQueue("sorted"), newQueue("sorted")];
+  await system.client.push([...numbered(one, 2), ...numbered(other, 5), ...numbered(other, 1, "b", 5)]);
+  await refresh();
+  const names = async (sort: string): Promise<string[]> =>
+    (await get(`resources/queues?search=sorted&sort=${sort}`)).queues.map(
+      (queue: { name: string }) => queue.name,
+    );
+  assert.deepEqual(await names("newest"), [other, one]);
+  assert.deepEqual(await names("name"), [one, other]);
+  assert.deepEqual(await names("depth"), [other, one]);
+  assert.deepEqual(await names("partitions"), [other, one]);
+  assert.equal((await send("GET", "/api/v1/resources/queues?sort=colour")).status, 400);
+});

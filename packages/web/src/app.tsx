@@ -127,7 +127,7 @@ function skip(): void {
 }
 
 const CONNECTIONS = {
-  connecting: "Connecting",
+  idle: "Nothing live here",
   live: "Live",
   paused: "Paused while hidden",
   lost: "Reconnecting",

@@ -26,8 +26,8 @@ interface StreamEvent {
   readonly body: unknown;
 }
 
-export type Connection = "connecting" | "live" | "paused" | "lost";
-export const connection = signal<Connection>("connecting");
+export type Connection = "idle" | "live" | "paused" | "lost";
+export const connection = signal<Connection>("idle");
 
 const NOTHING: Reading<unknown> = { body: undefined, total: null, error: undefined };
 const RETRY_MS = 3_000;
@@ -52,7 +52,7 @@ function open(): void {
   const paths = [...followed.keys()].sort().join(" ");
   if (document.hidden || paths === "") {
     close();
-    if (document.hidden) connection.value = "paused";
+    connection.value = document.hidden ? "paused" : "idle";
     return;
   }
   if (source && opened === paths && source.readyState !== EventSource.CLOSED) return;

@@ -77,7 +77,8 @@ export interface QueueRow {
   readonly deadLetters: number;
 }
 
-export type Options = Readonly<Record<string, number | boolean>>;
+/** Null: nobody has said it. */
+export type Options = Readonly<Record<string, number | boolean | null>>;
 
 export interface LaneRow {
   readonly id: string;

@@ -10,7 +10,7 @@ import type {
   QueueFiguresRow,
 } from "../control/figures.ts";
 import { checkName } from "../operations/names.ts";
-import { showQueueOptions } from "../operations/queue-options.ts";
+import { saidQueueOptions, showQueueOptions } from "../operations/queue-options.ts";
 import { isoMilliseconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
 import type { Answer, Request } from "./route.ts";
@@ -144,7 +144,7 @@ export class ResourceRoutes {
         queue: {
           ...identity(figures),
           priority,
-          options,
+          options: saidQueueOptions(row),
           config: { leaseTime, retryLimit, retryDelay, ttl, maxQueueSize: maxSize, deadLetterQueue },
         },
         partitions: lanes.map((lane) => ({

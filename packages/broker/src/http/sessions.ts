@@ -37,7 +37,7 @@ export class SessionRoutes {
   async signIn(request: Request, credential: string): Promise<Answer> {
     const { guard, isTls } = this.#options;
     checkFromPage(request);
-    if (!guard.isOn) throw new BrokerError("VALIDATION_FAILED", "Nobody signs in: authentication is off.");
+    if (!guard.isOn) throw new BrokerError("CONFLICT", "Nobody signs in: authentication is off.");
     if (Buffer.byteLength(credential) > SESSION_CREDENTIAL_BYTES_MAX) {
       throw new BrokerError(
         "VALIDATION_FAILED",

@@ -87,3 +87,15 @@ export function showQueueOptions(row: Readonly<Record<string, unknown>>): Record
     ]),
   );
 }
+
+/** As `showQueueOptions`, but null where nobody has said anything and that means something of its own. */
+export function saidQueueOptions(
+  row: Readonly<Record<string, unknown>>,
+): Record<string, number | boolean | null> {
+  return Object.fromEntries(
+    Object.entries(QUEUE_OPTIONS).map(([name, { column }]) => [
+      name,
+      (row[column] ?? null) as number | boolean | null,
+    ]),
+  );
+}

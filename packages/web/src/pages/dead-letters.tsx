@@ -216,10 +216,13 @@ function LetterRow(props: {
           )}
         </td>
         <td>
-          <button type="button" class="small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-            {isOpen ? "Hide" : "Show"}
-            <span class="unseen"> the payload of {letter.transactionId}</span>
-          </button>{" "}
+          <button
+            type="button"
+            class="fold"
+            aria-expanded={isOpen}
+            aria-label={`Payload of ${letter.transactionId}`}
+            onClick={() => setOpen(!isOpen)}
+          />{" "}
           <a class="mono" href={messageLink(letter)}>
             {letter.transactionId}
           </a>

@@ -1,7 +1,9 @@
 /** Maintenance: stopping pushes or pops everywhere, what waits on the broker's disk, and the sweeps. */
+import { useState } from "preact/hooks";
 import { api, post } from "../api.ts";
 import { bytes, count, duration, plural } from "../format.ts";
 import { useLive } from "../live.ts";
+import { ConfirmByName } from "../parts/dialog.tsx";
 import { attempt } from "../parts/notices.tsx";
 import { Badge, Head, Problem, Section, Time } from "../parts/pieces.tsx";
 import { Table } from "../parts/table.tsx";
@@ -54,7 +56,7 @@ function Mode(props: {
   return (
     <section class="card step" aria-label={title}>
       <header>
-        <h3>{title}</h3>
+        <h2>{title}</h2>
         {isOn ? <Badge tone="warn">on</Badge> : <Badge tone="good">off</Badge>}
       </header>
       <p class="soft">{what}</p>
@@ -89,6 +91,7 @@ interface SpoolAnswer {
 
 function Spool() {
   const { body, error } = useLive<SpoolAnswer>(api(["system", "spool"]));
+  const [discarding, setDiscarding] = useState<string>();
   if (!body) return <Problem error={error} />;
   const act = (what: "retry" | "discard", ids: readonly string[]) =>
     attempt(async () => {
@@ -141,7 +144,7 @@ function Spool() {
                   <button type="button" class="small" onClick={() => void act("retry", [each.id])}>
                     Retry
                   </button>{" "}
-                  <button type="button" class="small danger" onClick={() => void act("discard", [each.id])}>
+                  <button type="button" class="small danger" onClick={() => setDiscarding(each.id)}>
                     Discard
                   </button>
                 </td>
@@ -149,6 +152,17 @@ function Spool() {
             ))}
           </tbody>
         </Table>
+      )}
+      {discarding !== undefined && (
+        <ConfirmByName
+          title="Discard the message"
+          name="discard"
+          action="Delete the message"
+          onConfirm={() => act("discard", [discarding])}
+          onClose={() => setDiscarding(undefined)}
+        >
+          <p>The database refused it, and this is the only copy.</p>
+        </ConfirmByName>
       )}
     </Section>
   );

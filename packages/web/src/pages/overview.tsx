@@ -117,8 +117,17 @@ function Charts({ past }: { past: StatusAnswer }) {
         times={times}
         format={milliseconds}
         series={[
-          { label: "longest", colour: "warn", values: gauge((row) => row.maxLagMs) },
-          { label: "mean", colour: "accent", values: gauge((row) => row.avgLagMs), isFilled: true },
+          {
+            label: "longest",
+            colour: "warn",
+            values: gauge((row) => (row.popPerSecond > 0 ? row.maxLagMs : null)),
+          },
+          {
+            label: "mean",
+            colour: "accent",
+            values: gauge((row) => (row.popPerSecond > 0 ? row.avgLagMs : null)),
+            isFilled: true,
+          },
         ]}
       />
       <Chart

@@ -146,7 +146,7 @@ function History({ name }: { name: string }) {
   if (!body) return null;
   const { times, rows } = buckets(body.timeRange, body.bucketMinutes, body.series, (row) => row.bucket);
   const rates = (pick: (row: OpsRow) => number) => rows.map((row) => (row ? pick(row) : 0));
-  const gauge = (pick: (row: OpsRow) => number) => rows.map((row) => (row ? pick(row) : null));
+  const gauge = (pick: (row: OpsRow) => number | null) => rows.map((row) => (row ? pick(row) : null));
   return (
     <Section title="History" actions={<RangeSwitch />}>
       <div class="charts">
@@ -165,8 +165,17 @@ function History({ name }: { name: string }) {
           times={times}
           format={milliseconds}
           series={[
-            { label: "longest", colour: "warn", values: gauge((row) => row.maxLagMs) },
-            { label: "mean", colour: "accent", values: gauge((row) => row.avgLagMs), isFilled: true },
+            {
+              label: "longest",
+              colour: "warn",
+              values: gauge((row) => (row.popPerSecond > 0 ? row.maxLagMs : null)),
+            },
+            {
+              label: "mean",
+              colour: "accent",
+              values: gauge((row) => (row.popPerSecond > 0 ? row.avgLagMs : null)),
+              isFilled: true,
+            },
           ]}
         />
       </div>

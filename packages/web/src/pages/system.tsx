@@ -157,16 +157,16 @@ function Operations({ metrics }: { metrics: Metrics }) {
               Messages
             </th>
             <th scope="col" class="number">
-              Answered in
+              Answer
             </th>
             <th scope="col" class="number wide">
-              Waited for a slot
+              Slot wait
             </th>
             <th scope="col" class="number wide">
-              In the database
+              Database
             </th>
             <th scope="col" class="number">
-              Batch, mean / largest
+              Batch (max)
             </th>
             <th scope="col" class="number">
               Slots busy
@@ -189,7 +189,7 @@ function Operations({ metrics }: { metrics: Metrics }) {
               <td class="number wide">{milliseconds(operation.wait_ms_avg)}</td>
               <td class="number wide">{milliseconds(operation.database_ms_avg)}</td>
               <td class="number">
-                {operation.batch_operations_avg.toFixed(1)} / {count(operation.batch_operations_max)}
+                {operation.batch_operations_avg.toFixed(1)} ({count(operation.batch_operations_max)})
               </td>
               <td class="number">{count(operation.slots_busy)}</td>
               <td class="number">{count(operation.pending)}</td>
@@ -250,7 +250,7 @@ function Workers({ metrics }: { metrics: Metrics }) {
               Requests
             </th>
             <th scope="col" class="number">
-              Pops waiting
+              Pops parked
             </th>
             <th scope="col" class="number">
               Memory

@@ -1,8 +1,9 @@
 /** Trying it: push, pop and ack, each with the curl line that does the same. */
 import { useState } from "preact/hooks";
 import { type ApiAnswer, ApiError, api, BASE, call, type Method } from "../api.ts";
+import { Code } from "../parts/code.tsx";
 import { Json } from "../parts/json.tsx";
-import { Badge, Copy, Head } from "../parts/pieces.tsx";
+import { Badge, Head } from "../parts/pieces.tsx";
 import { change, link, place } from "../router.ts";
 import { may, session } from "../session.ts";
 
@@ -168,14 +169,9 @@ function Step(props: {
         <span class="soft">{note}</span>
       </header>
       {children}
-      <div class="code">
-        <div class="actions">
-          <Copy text={line} label="Copy curl" />
-        </div>
-        <pre tabIndex={0} role="group" aria-label={`curl line of ${title}`}>
-          {line}
-        </pre>
-      </div>
+      <Code label={`curl line of ${title}`} text={line} copy="Copy curl">
+        {line}
+      </Code>
       <div class="actions">
         <button type="button" class="primary" disabled={isOff || isBusy} onClick={() => void run()}>
           {title}

@@ -96,7 +96,7 @@ function options(
         grid,
         size: labelWidth,
         space: 34,
-        values: (_plot, values) => values.map((value) => format(value)),
+        values: (_plot, values) => onceEach(values.map(format)),
       },
     ],
     series: [
@@ -105,12 +105,21 @@ function options(
         label: each.label,
         stroke: colour(each.colour),
         width: 1.75,
-        points: { show: each.values.filter((value) => value !== null).length < 3, size: 5 },
+        points: { show: isSparse, size: 5 },
         ...(each.isFilled ? { fill: colour(`${each.colour}-bg`) } : {}),
       })),
     ],
   };
 }
+
+/** A line through one point or two is not seen. */
+const isSparse: uPlot.Series.Points.Show = (plot, place) =>
+  Array.from<number | null | undefined>(plot.data[place]!).filter(
+    (value) => value !== null && value !== undefined,
+  ).length < 3;
+
+const onceEach = (labels: readonly string[]): string[] =>
+  labels.map((label, place) => (label === labels[place - 1] ? "" : label));
 
 const labelWidth: uPlot.Axis.Size = (_plot, values) =>
   12 + 6.2 * Math.max(4, ...(values ?? []).map((value) => value.length));

@@ -1,5 +1,5 @@
 /** JSON, indented and coloured, with a button that copies it. */
-import { Copy } from "./pieces.tsx";
+import { Code } from "./code.tsx";
 
 // A string that is a key, another string, a number or a word.
 const TOKENS = /("(?:\\.|[^"\\])*")(\s*:)?|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/g;
@@ -9,14 +9,9 @@ const COLOURED_MAX = 100_000;
 export function Json({ value, label }: { value: unknown; label: string }) {
   const text = JSON.stringify(value, null, 2) ?? "";
   return (
-    <div class="code">
-      <div class="actions">
-        <Copy text={text} />
-      </div>
-      <pre tabIndex={0} role="group" aria-label={label}>
-        {text.length > COLOURED_MAX ? text : coloured(text)}
-      </pre>
-    </div>
+    <Code label={label} text={text}>
+      {text.length > COLOURED_MAX ? text : coloured(text)}
+    </Code>
   );
 }
 

@@ -239,7 +239,9 @@ export function resourceRoutes(resources: ResourceRoutes): Route[] {
             queue: z.object({
               ...identity,
               priority: count,
-              options: z.record(z.string(), z.union([z.number(), z.boolean()])).describe("All of them"),
+              options: z
+                .record(z.string(), z.union([z.number(), z.boolean(), z.null()]))
+                .describe("All of them; null: nobody has said it"),
               config: z.object({
                 leaseTime: count,
                 retryLimit: count,
