@@ -295,10 +295,17 @@ export async function readBack(
   queue: string,
   ledger: Ledger,
   reader: Reader,
+  group?: string,
 ): Promise<void> {
   const connections = await session.connect(8);
   const watch = new DrainWatch();
-  const pop: PopRequest = { queue, batch: 1_000, claims: 64, autoAck: true };
+  const pop: PopRequest = {
+    queue,
+    batch: 1_000,
+    claims: 64,
+    autoAck: true,
+    ...(group === undefined ? {} : { group }),
+  };
   const isOver = (wasEmpty: boolean): boolean => (wasEmpty && reader.complete) || watch.isTooLong;
   const onReceived = (): void => watch.touch();
   await Promise.all(

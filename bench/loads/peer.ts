@@ -39,19 +39,34 @@ const STRAGGLER_MS = 500;
 export async function runPeer(load: PeerLoad, context: LoadContext): Promise<Figures> {
   const peer = peerNamed(load.peer);
   const client = await peer.connect(context);
-  const trial = new Trial(load, context, client, peer.isOrdered);
+  try {
+    return await runShape(load, context, client, peer.isOrdered);
+  } finally {
+    await client.close();
+  }
+}
+
+/** The load on a client that is connected. */
+export async function runShape(
+  load: PeerLoad,
+  context: Pick<LoadContext, "accountant" | "timing" | "padding" | "enterPhase">,
+  client: PeerClient,
+  isOrdered: boolean,
+): Promise<Figures> {
+  const trial = new Trial(load, context, client, isOrdered);
   try {
     if (load.shape === "consume") return await trial.consume();
     return await (load.shape === "latency" ? trial.latency() : trial.send());
   } finally {
     await trial.stop();
-    await client.close();
   }
 }
 
+type TrialContext = Parameters<typeof runShape>[1];
+
 class Trial {
   readonly #load: PeerLoad;
-  readonly #context: LoadContext;
+  readonly #context: TrialContext;
   readonly #client: PeerClient;
   readonly #writer: MessageWriter;
   readonly #ledger: Ledger;
@@ -62,7 +77,7 @@ class Trial {
   #onReceived: (sentAtMs: readonly number[]) => void = () => undefined;
   #onDone: (count: number) => void = () => undefined;
 
-  constructor(load: PeerLoad, context: LoadContext, client: PeerClient, isOrdered: boolean) {
+  constructor(load: PeerLoad, context: TrialContext, client: PeerClient, isOrdered: boolean) {
     const partitions = isOrdered ? PARTITIONS : 1;
     this.#load = load;
     this.#context = context;

@@ -57,6 +57,7 @@ export const graphileWorker: Peer = {
     const logger = new worker.Logger(() => () => undefined);
     const pgPool = new pg.Pool({ connectionString: databaseUrl!, max: CONNECTIONS });
     pgPool.on("error", () => undefined);
+    pgPool.on("connect", (client) => client.on("error", () => undefined));
     const utils = await worker.makeWorkerUtils({ pgPool, logger });
     await utils.migrate();
     return new GraphileWorkerClient(worker, logger, pgPool, utils);

@@ -51,7 +51,7 @@ interface Connection {
 }
 
 interface Module {
-  connect(url: string): Promise<Connection>;
+  connect(url: string, options: { noDelay: boolean }): Promise<Connection>;
 }
 
 export const rabbitmq: Peer = {
@@ -66,7 +66,9 @@ export const rabbitmq: Peer = {
   startServer,
   connect: async ({ addresses }) => {
     const { host, port } = addresses[0]!;
-    const connection = await load<Module>("amqplib").connect(`amqp://guest:guest@${host}:${port}`);
+    // Without it a small publish waits for the answer to an earlier one, 40 ms on Linux.
+    const options = { noDelay: true };
+    const connection = await load<Module>("amqplib").connect(`amqp://guest:guest@${host}:${port}`, options);
     connection.on("error", () => undefined);
     const channel = await connection.createConfirmChannel();
     channel.on("error", () => undefined);

@@ -56,7 +56,8 @@ async function startBroker(databaseUrl: string, workers: number | null): Promise
       PORT: String(address.port),
       HOST: address.host,
       DATABASE_URL: databaseUrl,
-      QUEEN_DATA_DIR: folder.path,
+      // Its spool goes beside this folder.
+      QUEEN_DATA_DIR: `${folder.path}/data`,
       ...(workers === null ? {} : { NUM_WORKERS: String(workers) }),
     },
   });

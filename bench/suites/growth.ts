@@ -35,7 +35,7 @@ export const AXES: readonly Axis[] = [
     isWork: false,
     load: (groups) => ({
       kind: "drain",
-      consumers: 100,
+      consumers: Math.max(100, groups),
       batch: 100,
       partitions: 100,
       // Full pops for every number of groups, and fewer of them for many groups.

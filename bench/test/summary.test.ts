@@ -1,0 +1,40 @@
+/** What the page claims is computed here: medians and spreads of the runs that count, and of no others. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { spreadOf, summarise } from "../report/summary.ts";
+import { ratioTo } from "../report/tables.ts";
+import { SCENARIOS } from "../suites/scenarios.ts";
+import { resultLine } from "./lines.ts";
+
+test("rounds become a median with its spread", () => {
+  const [summary] = summarise([300, 100, 200].map((rate, index) => resultLine({ round: index + 1 }, rate)));
+  assert.deepEqual(summary?.rate, { median: 200, min: 100, max: 300 });
+  assert.deepEqual(summary?.cpu.postgres, { median: 30, min: 30, max: 30 });
+  assert.equal(summary?.valid, 3);
+  assert.equal(spreadOf([]), null);
+  assert.equal(spreadOf([1, 2])?.median, 1.5);
+});
+
+test("a wrong or failed run has no part in the figures and is told", () => {
+  const { figures } = resultLine();
+  const wrong = resultLine({ isValid: false, figures: { ...figures!, perSecond: null } });
+  const { figures: _, ...failed } = resultLine({ isValid: false, failure: "it broke" });
+  const [summary] = summarise([resultLine({}, 100), wrong, failed]);
+  assert.deepEqual(summary?.rate, { median: 100, min: 100, max: 100 });
+  assert.equal(summary?.wrong, 2);
+});
+
+test("what cannot be measured here is no failure", () => {
+  const { figures: _, ...line } = resultLine({ isValid: false, missing: "no server" });
+  const [summary] = summarise([line]);
+  assert.equal(summary?.wrong, 0);
+  assert.equal(summary?.missing, "no server");
+  assert.equal(summary?.rate, null);
+});
+
+test("a ratio is more messages, or less time", () => {
+  const [summary] = summarise([resultLine({}, 1_000, 5)]);
+  const compared = (id: string) => SCENARIOS.scenarios.find((scenario) => scenario.id === id)!;
+  assert.equal(ratioTo(compared("S1"), summary!, 500), 2);
+  assert.equal(ratioTo(compared("S9-50"), summary!, 50), 10);
+});
