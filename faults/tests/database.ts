@@ -107,7 +107,9 @@ const noConnections: FaultTest = {
         }
       }
       await sleep(200);
-      const [row] = await run.query(`select count(*)::int4 as connected from pg_stat_activity where ${brokers}`);
+      const [row] = await run.query(
+        `select count(*)::int4 as connected from pg_stat_activity where ${brokers}`,
+      );
       none = row!.connected === 0 ? none + 1 : 0;
     }
     await sleep(3_000);

@@ -53,7 +53,13 @@ beforeEach(() => {
   ]);
   live = new Live({
     router: () => router,
-    guard: new Guard({ tokens: undefined, keys: undefined, adminKey: undefined, openPaths: [] }),
+    guard: new Guard({
+      tokens: undefined,
+      keys: undefined,
+      adminKey: undefined,
+      openPaths: [],
+      now: () => nowMs,
+    }),
     queueOfPartition: async () => undefined,
     classify: (error) => error as BrokerError,
     now: () => nowMs,

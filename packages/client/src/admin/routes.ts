@@ -777,8 +777,8 @@ export interface Answers {
       /** UTC, such as 2026-11-15T19:00:00.000Z. */
       readonly createdAt: string;
       readonly priority: number;
-      /** All of them. */
-      readonly options: Readonly<Record<string, number | boolean>>;
+      /** All of them; null: nobody has said it. */
+      readonly options: Readonly<Record<string, number | boolean | null>>;
       readonly config: {
         readonly leaseTime: number;
         readonly retryLimit: number;
