@@ -123,6 +123,7 @@ export class Session {
   #state: SessionState = "starting";
   #call: Call | undefined;
   #processId = 0;
+  #busySinceMs = 0;
   /** Until it is known, nothing is done that a pooler could mind. */
   #isPooled = true;
   #preface: Statement<number | undefined> | undefined;
@@ -253,6 +254,11 @@ export class Session {
     return this.#processId;
   }
 
+  /** Since when a call waits for its answer, by `performance.now()`; undefined: none does. */
+  get busySinceMs(): number | undefined {
+    return this.#call ? this.#busySinceMs : undefined;
+  }
+
   /** True as soon as the session takes no more calls. */
   get closed(): boolean {
     return this.#state === "closing" || this.#state === "closed";
@@ -311,6 +317,7 @@ export class Session {
       this.#encode(call);
       this.#state = "busy";
       this.#call = call;
+      this.#busySinceMs = performance.now();
       this.#deadline.refresh();
       this.#stream.write(this.#writer.message);
     });

@@ -69,6 +69,10 @@ export class Slots {
     return this.#all.size;
   }
 
+  get sessions(): Iterable<Session> {
+    return this.#all;
+  }
+
   /** Why nothing can be sent now; undefined: it can, or may soon. */
   get unavailable(): BrokerError | undefined {
     return this.#refusal;
