@@ -10,7 +10,11 @@ import { NOT_POOLED } from "../support/pooled.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 
 // Whatever answers the request, it is no deadline of a call.
-const PATIENT = { DB_STATEMENT_TIMEOUT: "1000000", LIBQUEEN_INFLIGHT_DEADLINE_MS: "2000000", NUM_WORKERS: "1" };
+const PATIENT = {
+  DB_STATEMENT_TIMEOUT: "1000000",
+  LIBQUEEN_INFLIGHT_DEADLINE_MS: "2000000",
+  NUM_WORKERS: "1",
+};
 
 for (const lost of ["the call", "its answer"] as const) {
   test(`where ${lost} is lost on one connection, it is answered all the same`, NOT_POOLED, async () => {

@@ -95,7 +95,8 @@ export class DatabaseWatch {
     const isSuspect = ({ session, sinceMs }: Waiting): boolean =>
       suspects.some((each) => each.session === session && each.sinceMs === sinceMs);
     for (const { session } of (await this.#unknownTo(asking)).filter(isSuspect)) {
-      const message = "PostgreSQL knows nothing of a call that waits for its answer; its connection is given up";
+      const message =
+        "PostgreSQL knows nothing of a call that waits for its answer; its connection is given up";
       this.#options.log.warn({ message }, "database.forgotten");
       session.destroy(new Error("the server has no such call: an answer or the call itself was lost"));
     }
