@@ -215,7 +215,8 @@ export class InstalledServer extends Processes implements PostgresServer {
         return;
       } catch (error) {
         const hasEnded = child.exitCode !== null;
-        if (performance.now() > endMs) throw hasEnded ? new Error(`PostgreSQL ended: ${this.#lastWords()}`) : error;
+        if (performance.now() > endMs)
+          throw hasEnded ? new Error(`PostgreSQL ended: ${this.#lastWords()}`) : error;
         await sleep(hasEnded ? 1_000 : 50);
         if (hasEnded) child = this.#spawn();
       }

@@ -44,7 +44,10 @@ export interface Server {
 }
 
 export interface ConnectionSettings {
-  /** Tried in this order, each with a head start; the first that answers and is not in recovery is taken. */
+  /**
+   * The one that was used last, then the others in this order, each with a head start; the first that answers and is
+   * not in recovery is taken.
+   */
   readonly hosts: readonly Server[];
   readonly database: string;
   readonly user: string;
@@ -92,6 +95,9 @@ const KEEP_ALIVE_AFTER_MS = 30_000;
 // up a shutdown.
 const CLOSE_GRACE_MS = 1_000;
 
+// When one connection has found the primary, the others need not search.
+const lastUsed = new WeakMap<ConnectionSettings, Server>();
+
 // The machine of a primary that is lost does not even refuse: nobody waits for it longer than that.
 const HEAD_START_MS = 250;
 
@@ -132,7 +138,9 @@ export class Session {
   #deadline: NodeJS.Timeout;
 
   static async connect(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
-    const attempts = settings.hosts.map((server) => () => Session.#connectTo(server, settings, options));
+    const last = lastUsed.get(settings);
+    const hosts = last ? [last, ...settings.hosts.filter((server) => server !== last)] : settings.hosts;
+    const attempts = hosts.map((server) => () => Session.#connectTo(server, settings, options));
     try {
       return await staggered(attempts, {
         headStartMs: HEAD_START_MS,
@@ -173,6 +181,7 @@ export class Session {
         session.#preface = prefaceOf({ ...options, asksTimeline: origin !== undefined });
       }
       session.#setCallTimeout(options.callTimeoutMs);
+      lastUsed.set(settings, server);
       return session;
     } catch (error) {
       session.destroy(error as Error);
