@@ -7,6 +7,7 @@ import { type FaultTest, runTest } from "./fault-test.ts";
 import { MUTANTS } from "./mutants.ts";
 import { type Options, readOptions, USAGE } from "./options.ts";
 import { describeResult, isOk, Progress, type Result, recorder } from "./report.ts";
+import { writeTable } from "./results-table.ts";
 import { TESTS } from "./tests/index.ts";
 import { PATRONI_TESTS } from "./tests/patroni.ts";
 import { PGBOUNCER_TESTS } from "./tests/pgbouncer.ts";
@@ -90,6 +91,10 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (options.isHelp || options.isList) {
     console.log(options.isHelp ? USAGE : ALL.map(({ id, title }) => `${id.padEnd(22)} ${title}`).join("\n"));
+    return 0;
+  }
+  if (options.isTable) {
+    console.log(writeTable());
     return 0;
   }
   const interruption = new AbortController();

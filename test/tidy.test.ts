@@ -174,6 +174,7 @@ test("every dependency has one door", () => {
 const MAY_HOLD_SQL = [
   `${BROKER}postgres/statements/`,
   `${BROKER}postgres/session.ts`,
+  `${BROKER}postgres/preface.ts`,
   `${BROKER}postgres/prepare-database.ts`,
   "packages/schema/src/migrate.ts",
   "packages/cli/src/adopt/",

@@ -7,6 +7,7 @@ import { spawn } from "node:child_process";
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -200,6 +201,7 @@ export class PatroniCluster {
       detached: true,
       stdio: ["ignore", log, log],
     });
+    closeSync(log);
     own(child.pid!);
     return child.pid!;
   }

@@ -3,15 +3,17 @@
  * started again. The newest of Debian's packages is used where there is one, because it brings everything
  * for replicas; otherwise the one that the broker has built in.
  */
-import { execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
+  readFileSync,
   rmSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -200,7 +202,32 @@ export class InstalledServer extends Processes implements PostgresServer {
     });
   }
 
+  /**
+   * While the server was away, a connection of somebody else's may have got its port, or another process the id that its
+   * lock file names: neither lasts, so that a server that ends is started again for a while.
+   */
   async start(): Promise<void> {
+    const endMs = performance.now() + START_MS_MAX;
+    let child = this.#spawn();
+    for (;;) {
+      try {
+        await query(this.urlOf("postgres"), "select 1");
+        return;
+      } catch (error) {
+        const hasEnded = child.exitCode !== null;
+        if (performance.now() > endMs)
+          throw hasEnded ? new Error(`PostgreSQL ended: ${this.#lastWords()}`) : error;
+        await sleep(hasEnded ? 1_000 : 50);
+        if (hasEnded) child = this.#spawn();
+      }
+    }
+  }
+
+  #lastWords(): string {
+    return readFileSync(join(this.folder, "server.log"), "utf8").split("\n").slice(-6).join(" ");
+  }
+
+  #spawn(): ChildProcess {
     const log = openSync(join(this.folder, "server.log"), "a");
     const settings = {
       ...SETTINGS,
@@ -225,19 +252,10 @@ export class InstalledServer extends Processes implements PostgresServer {
         stdio: ["ignore", log, log],
       },
     );
+    closeSync(log);
     this.#pid = child.pid!;
     own(this.#pid);
-    const endMs = performance.now() + START_MS_MAX;
-    for (;;) {
-      try {
-        await query(this.urlOf("postgres"), "select 1");
-        return;
-      } catch (error) {
-        if (child.exitCode !== null) throw new Error(`PostgreSQL ended; see ${this.folder}/server.log`);
-        if (performance.now() > endMs) throw error;
-        await sleep(50);
-      }
-    }
+    return child;
   }
 
   async stop(mode: "fast" | "immediate"): Promise<void> {

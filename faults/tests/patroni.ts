@@ -54,7 +54,7 @@ async function watchChange(
     }
   })();
   try {
-    await sleep(500);
+    await until("the database takes pushes", () => watched.lastPushMs > 0, ELECTION_MS_MAX);
     await change();
     await until("the database takes pushes again", () => watched.backAtMs > 0, ELECTION_MS_MAX);
   } finally {

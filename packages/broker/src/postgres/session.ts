@@ -44,7 +44,10 @@ export interface Server {
 }
 
 export interface ConnectionSettings {
-  /** Tried in this order, each with a head start; the first that answers and is not in recovery is taken. */
+  /**
+   * The one that was used last, then the others in this order, each with a head start; the first that answers and is
+   * not in recovery is taken.
+   */
   readonly hosts: readonly Server[];
   readonly database: string;
   readonly user: string;
@@ -101,6 +104,9 @@ const KEEP_ALIVE_AFTER_MS = 30_000;
 // up a shutdown.
 const CLOSE_GRACE_MS = 1_000;
 
+// When one connection has found the primary, the others need not search.
+const lastUsed = new WeakMap<ConnectionSettings, Server>();
+
 // The machine of a primary that is lost does not even refuse: nobody waits for it longer than that.
 const HEAD_START_MS = 250;
 
@@ -132,6 +138,7 @@ export class Session {
   #state: SessionState = "starting";
   #call: Call | undefined;
   #processId = 0;
+  #busySinceMs = 0;
   /** Until it is known, nothing is done that a pooler could mind. */
   #isPooled = true;
   #preface: Statement<number | undefined> | undefined;
@@ -140,7 +147,9 @@ export class Session {
   #deadline: NodeJS.Timeout;
 
   static async connect(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
-    const attempts = settings.hosts.map((server) => () => Session.#connectTo(server, settings, options));
+    const last = lastUsed.get(settings);
+    const hosts = last ? [last, ...settings.hosts.filter((server) => server !== last)] : settings.hosts;
+    const attempts = hosts.map((server) => () => Session.#connectTo(server, settings, options));
     try {
       return await staggered(attempts, {
         headStartMs: HEAD_START_MS,
@@ -181,6 +190,7 @@ export class Session {
         session.#preface = prefaceOf({ ...options, asksTimeline: origin !== undefined });
       }
       session.#setCallTimeout(options.callTimeoutMs);
+      lastUsed.set(settings, server);
       return session;
     } catch (error) {
       session.destroy(error as Error);
@@ -262,6 +272,11 @@ export class Session {
     return this.#processId;
   }
 
+  /** Since when a call waits for its answer, by `performance.now()`; undefined: none does. */
+  get busySinceMs(): number | undefined {
+    return this.#call ? this.#busySinceMs : undefined;
+  }
+
   /** True as soon as the session takes no more calls. */
   get closed(): boolean {
     return this.#state === "closing" || this.#state === "closed";
@@ -323,6 +338,7 @@ export class Session {
       this.#encode(call);
       this.#state = "busy";
       this.#call = call;
+      this.#busySinceMs = performance.now();
       this.#deadline.refresh();
       this.#stream.write(this.#writer.message);
     });

@@ -21,8 +21,8 @@ export interface SlotOptions {
 }
 
 const PAUSE_MS_MIN = 50;
-const PAUSE_MS_MAX = 1_000;
-const SCOUT_PAUSE_MS_MAX = 250;
+const PAUSE_MS_MAX = 2_000;
+const SCOUT_PAUSE_MS_MAX = 500;
 
 export class Slots {
   readonly #options: SlotOptions;
@@ -67,6 +67,10 @@ export class Slots {
 
   get total(): number {
     return this.#all.size;
+  }
+
+  get sessions(): Iterable<Session> {
+    return this.#all;
   }
 
   /** Why nothing can be sent now; undefined: it can, or may soon. */

@@ -14,3 +14,11 @@ export const ping: Statement<number> = {
   parameters: [],
   read: (row) => row.int4(0),
 };
+
+/** Of these server processes, those that are there and do not idle, or do not tell. */
+export const readBusyProcesses: Statement<number> = {
+  name: "queen_read_busy_processes",
+  text: "select pid from pg_stat_activity where pid = any($1) and state is distinct from 'idle'",
+  parameters: ["int4[]"],
+  read: (row) => row.int4(0),
+};
