@@ -62,6 +62,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const BODIES_HELD_MAX = 4;
 // One large pop, and as much again for those who read at once.
 const UNREAD_BYTES_MAX = POP_BYTES_MAX;
+// Proxies add a dozen; nobody needs hundreds.
+const HEADERS_MAX = 200;
 const RETRY_AFTER_S = "1";
 const WAITING_PAUSE_MS = 5_000;
 const SERVING_PAUSE_MS = 1_000;
@@ -208,6 +210,7 @@ export class HttpServer {
     const path = mark < 0 ? url : url.slice(0, mark);
     let found: { route: Route; params: Record<string, string> };
     try {
+      checkHeaders(incoming);
       // Only what changes nothing is answered to HEAD: a pop would take messages that nobody sees.
       found = this.#find(method === "HEAD" && !path.startsWith("/api/") ? "GET" : method, path);
     } catch (error) {
@@ -409,6 +412,11 @@ export class HttpServer {
 
 /** Who is counted: a credential, or the address of those who have none. */
 const clientOf = ({ identity, address }: Exchange): string => (identity.isKnown ? identity.name : address);
+
+function checkHeaders({ rawHeaders }: IncomingMessage): void {
+  if (rawHeaders.length <= 2 * HEADERS_MAX) return;
+  throw new BrokerError("VALIDATION_FAILED", `There are more than ${HEADERS_MAX} headers; send fewer.`);
+}
 
 /** Some clients say nothing by nothing, others by `null` or an empty array. */
 function bodyOf(request: Request): unknown {
