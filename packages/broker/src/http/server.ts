@@ -65,6 +65,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const BODIES_HELD_MAX = 4;
 // One large pop, and as much again for those who read at once.
 const UNREAD_BYTES_MAX = POP_BYTES_MAX;
+// Proxies add a dozen; nobody needs hundreds.
+const HEADERS_MAX = 200;
 const RETRY_AFTER_S = "1";
 const WAITING_PAUSE_MS = 5_000;
 const SERVING_PAUSE_MS = 1_000;
@@ -203,6 +205,7 @@ export class HttpServer {
     const path = mark < 0 ? url : url.slice(0, mark);
     let found: Found;
     try {
+      checkHeaders(incoming);
       // Only what changes nothing is answered to HEAD: a pop would take messages that nobody sees.
       found = this.#router.find(method === "HEAD" && !path.startsWith("/api/") ? "GET" : method, path);
     } catch (error) {
@@ -426,6 +429,11 @@ function checkForged(route: Route, incoming: IncomingMessage): void {
   const isLook = route.method === "GET" && route.access !== "consume"; // a pop takes messages
   if (isLook || isFromPage(incoming.headers)) return;
   throw new BrokerError("FORBIDDEN", "With the session's cookie this needs the header Queen-Page: 1.");
+}
+
+function checkHeaders({ rawHeaders }: IncomingMessage): void {
+  if (rawHeaders.length <= 2 * HEADERS_MAX) return;
+  throw new BrokerError("VALIDATION_FAILED", `There are more than ${HEADERS_MAX} headers; send fewer.`);
 }
 
 /** Some clients say nothing by nothing, others by `null` or an empty array. */
