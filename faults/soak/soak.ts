@@ -112,7 +112,7 @@ class Soak {
     this.#endMs = performance.now() + ms;
     await Promise.all([this.#measure(sampler), this.#disturb(disturbances(run, proxy))]);
     const indexes = await this.#rebuildIndexes();
-    for (const problem of brokenIndexes(indexes)) this.#problem(problem);
+    for (const problem of brokenIndexes(indexes, SHAPE.partitions + 1)) this.#problem(problem);
     await this.#finish();
     const { stored, delivered, redelivered, requests } = this.#clients.figures;
     return {

@@ -162,6 +162,10 @@ for (const [what, sentence, minutes] of EXCESSES)
 
 test("an index that has twice what it needs is named, unless it is tiny", () => {
   const index = (bytes: number, freshBytes: number) => ({ name: "segments_pkey", bytes, freshBytes });
-  assert.deepEqual(brokenIndexes([index(10 * MEGABYTE, 6 * MEGABYTE), index(300_000, 16_384)]), []);
-  assert.match(brokenIndexes([index(10 * MEGABYTE, 4 * MEGABYTE)])[0]!, /segments_pkey has 10485760 bytes/);
+  assert.deepEqual(brokenIndexes([index(10 * MEGABYTE, 6 * MEGABYTE), index(300_000, 16_384)], 1), []);
+  assert.deepEqual(brokenIndexes([index(2_400_000, 890_000)], 101), [], "of many short lanes");
+  assert.match(
+    brokenIndexes([index(10 * MEGABYTE, 4 * MEGABYTE)], 101)[0]!,
+    /segments_pkey has 10485760 bytes/,
+  );
 });

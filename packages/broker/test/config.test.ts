@@ -122,6 +122,7 @@ test("every default of a machine with two cores", () => {
     tlsClientAuthorityFile: undefined,
     corsOrigins: undefined,
     workerCount: 1,
+    shutdownDelayMs: 0,
     shutdownTimeoutMs: 10_000,
     logLevel: "info",
     slowRequestMs: 1000,
