@@ -32,6 +32,7 @@ export class Buffer implements Closable {
   readonly #items: PushItem[] = [];
   readonly #waitingForRoom: (() => void)[] = [];
   readonly #stop = new AbortController();
+  #taken: Promise<void> = Promise.resolve();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #sending: Promise<void> | undefined;
   #wantsAll = false;
@@ -50,25 +51,28 @@ export class Buffer implements Closable {
     return this.#items.length;
   }
 
-  /** Resolves when the messages are in the buffer, not when they are stored. */
-  async add(items: readonly PushItem[]): Promise<void> {
-    for (const item of items) {
-      while (this.#items.length >= this.#max && !this.#stop.signal.aborted)
-        await new Promise<void>((resolve) => this.#waitingForRoom.push(resolve));
-      if (this.#stop.signal.aborted)
-        throw new ClosedError("The buffer is closed: the message was not taken.");
-      this.#items.push(item);
-      if (this.#items.length >= Math.min(this.#messages, this.#max)) this.#send();
-      else this.#timer ??= setTimeout(() => this.#send(), this.#millis);
-    }
+  /**
+   * Resolves when the messages are in the buffer, not when they are stored. Those of an earlier call come first,
+   * also when its messages are still being checked.
+   */
+  add(items: readonly PushItem[] | Promise<readonly PushItem[]>): Promise<void> {
+    const checked = Promise.resolve(items);
+    checked.catch(() => undefined); // the caller hears of it in its turn
+    const taken = this.#taken.then(async () => this.#take(await checked));
+    this.#taken = taken.catch(() => undefined);
+    return taken;
   }
 
-  /** Resolves when everything is stored that is in the buffer now; rejects if something was refused since the last flush. */
+  /** Resolves when everything is stored that was added so far; rejects if some was refused since the last flush. */
   async flush(): Promise<void> {
-    while (this.#items.length > 0 && !this.#stop.signal.aborted) {
+    let isTaken = false;
+    const taken = this.#taken.then(() => {
+      isTaken = true;
+    });
+    while ((!isTaken || this.#items.length > 0) && !this.#stop.signal.aborted) {
       this.#wantsAll = true;
-      this.#send();
-      await this.#sending;
+      if (this.#items.length > 0) this.#send();
+      await (this.#sending ?? taken);
     }
     const error = this.#firstError;
     this.#firstError = undefined;
@@ -89,6 +93,18 @@ export class Buffer implements Closable {
         "BUFFER_NOT_EMPTY",
         `${this.#items.length} buffered messages were not stored in time.`,
       );
+  }
+
+  async #take(items: readonly PushItem[]): Promise<void> {
+    for (const item of items) {
+      while (this.#items.length >= this.#max && !this.#stop.signal.aborted)
+        await new Promise<void>((resolve) => this.#waitingForRoom.push(resolve));
+      if (this.#stop.signal.aborted)
+        throw new ClosedError("The buffer is closed: the message was not taken.");
+      this.#items.push(item);
+      if (this.#items.length >= Math.min(this.#messages, this.#max)) this.#send();
+      else this.#timer ??= setTimeout(() => this.#send(), this.#millis);
+    }
   }
 
   #send(): void {

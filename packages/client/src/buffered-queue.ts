@@ -26,9 +26,9 @@ export class BufferedQueue<In> {
   }
 
   /** Resolves when the messages are in the buffer, which is later when it is full. */
-  async push(messages: NewMessage<In> | readonly NewMessage<In>[]): Promise<void> {
+  push(messages: NewMessage<In> | readonly NewMessage<In>[]): Promise<void> {
     const all = (Array.isArray(messages) ? messages : [messages]) as readonly NewMessage<In>[];
-    await this.#buffer.add(await this.#items(all, this.#partition));
+    return this.#buffer.add(this.#items(all, this.#partition));
   }
 
   /** Messages that are not stored yet. */

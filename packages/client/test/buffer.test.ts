@@ -64,6 +64,19 @@ test("one push is under way at a time, and a failed one is repeated before the n
   assert.equal(buffer.size, 0);
 });
 
+test("messages of an earlier push come first, also when their check takes longer", async () => {
+  const pushed: unknown[] = [];
+  const buffer = new Buffer(async (batch) => void pushed.push(...batch.map(({ payload }) => payload)), {});
+  const slow = new Promise<PushItem[]>((resolve) => setTimeout(() => resolve(items(0, 2)), 10));
+  const refusedFirst = Promise.reject(new Error("does not match"));
+  void buffer.add(slow);
+  const failed = buffer.add(refusedFirst);
+  void buffer.add(items(2, 4));
+  await assert.rejects(failed, /does not match/);
+  await buffer.flush();
+  assert.deepEqual(pushed, [0, 1, 2, 3]);
+});
+
 test("a full buffer makes its producers wait", async () => {
   let open: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => {
