@@ -70,7 +70,7 @@ function Figures({ now, past }: { now: OverviewAnswer; past: StatusAnswer | unde
       <Figure
         label="Lag"
         value={duration(lag.time.max)}
-        note={`up to ${plural(lag.offset.max, "message")}`}
+        note={plural(lag.offset.max, "message")}
         href={link(["groups"])}
         {...(lagTone ? { tone: lagTone } : {})}
       />
