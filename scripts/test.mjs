@@ -17,7 +17,13 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const EMBEDDED_SERVER = new URL("../packages/broker/dist/src/postgres/embedded-server.js", import.meta.url);
-const DATABASE_TESTS = ["test/dist/", "faults/dist/test/", "packages/broker/dist/test/session.test.js"];
+const DATABASE_TESTS = [
+  "test/dist/",
+  "faults/dist/test/",
+  "bench/dist/test/history.test.js",
+  "bench/dist/test/peers.test.js",
+  "packages/broker/dist/test/session.test.js",
+];
 
 // Each file has its own process and database; more files at once than this fight for the processors.
 const FILES_AT_ONCE = 2;
