@@ -13,9 +13,9 @@ export interface Reading {
   readonly atMs: number;
   readonly cpuMs: { generator: number; broker: number | null; postgres: number | null };
   readonly system: SystemTicks | null;
-  /** Resident memory of the broker's processes now, and the sum of the highest that each of them ever had. */
+  /** Resident memory of the broker's processes now, and the highest that one of them, a worker, ever had. */
   readonly brokerRssKb: number | null;
-  readonly brokerPeakRssKb: number | null;
+  readonly workerPeakRssKb: number | null;
 }
 
 /** A reading together with the WAL position, taken when a window opens. */
@@ -44,7 +44,7 @@ export interface Cost {
   readonly systemPercent: { idle: number; iowait: number; steal: number; other: number } | null;
   readonly walBytesPerMessage: number | null;
   readonly brokerRssMb: number | null;
-  readonly brokerPeakRssMb: number | null;
+  readonly workerPeakRssMb: number | null;
 }
 
 export interface Accounted {
@@ -62,7 +62,7 @@ export const NO_COST: Cost = {
   systemPercent: null,
   walBytesPerMessage: null,
   brokerRssMb: null,
-  brokerPeakRssMb: null,
+  workerPeakRssMb: null,
 };
 
 // The unit of /proc/<pid>/stat is USER_HZ, which Linux fixes at 100 a second for programs.
@@ -111,8 +111,8 @@ export class Accountant {
         postgres: postmasterPid === null ? null : treeCpuMs(postmasterPid),
       },
       system: systemTicks(),
-      brokerRssKb: sumOf(brokerPids.map((pid) => treeMemoryKb(pid, "VmRSS"))),
-      brokerPeakRssKb: sumOf(brokerPids.map((pid) => treeMemoryKb(pid, "VmHWM"))),
+      brokerRssKb: sumOf(brokerPids.flatMap((pid) => treeMemoryKb(pid, "VmRSS"))),
+      workerPeakRssKb: largestOf(brokerPids.flatMap((pid) => treeMemoryKb(pid, "VmHWM"))),
     };
   }
 
@@ -135,7 +135,7 @@ export class Accountant {
       systemPercent: systemPercent(from, to),
       walBytesPerMessage: walSpent === null ? null : round(walSpent / Math.max(1, messages), 1),
       brokerRssMb: megabytes(to.brokerRssKb),
-      brokerPeakRssMb: megabytes(to.brokerPeakRssKb),
+      workerPeakRssMb: megabytes(to.workerPeakRssKb),
     };
   }
 
@@ -169,11 +169,10 @@ export function treeCpuMs(pid: number): number | null {
   return readStat(pid) ? ticks * MS_PER_TICK : null;
 }
 
-/** Resident memory of the process and its descendants: now (VmRSS) or at its highest (VmHWM). */
-function treeMemoryKb(pid: number, field: "VmRSS" | "VmHWM"): number | null {
-  if (!KNOWS_CHILDREN) return null;
-  const known = processTree(pid).map((member) => memoryKb(member, field));
-  return sumOf(known.filter((kb) => kb !== null));
+/** Resident memory of the process and of each descendant: now (VmRSS) or at its highest (VmHWM). */
+function treeMemoryKb(pid: number, field: "VmRSS" | "VmHWM"): number[] {
+  if (!KNOWS_CHILDREN) return [];
+  return processTree(pid).flatMap((member) => memoryKb(member, field) ?? []);
 }
 
 function memoryKb(pid: number, field: "VmRSS" | "VmHWM"): number | null {
@@ -266,6 +265,9 @@ const mapShares = (shares: Shares<number | null>, map: (value: number) => number
 });
 
 const megabytes = (kb: number | null): number | null => (kb === null ? null : Math.round(kb / 1024));
+
+const largestOf = (values: readonly number[]): number | null =>
+  values.length === 0 ? null : Math.max(...values);
 
 /** Null if there is nothing to add, or something is not known. */
 function sumOf(values: readonly (number | null)[]): number | null {

@@ -24,7 +24,7 @@ const areInstalled = (): boolean => {
 export function installPackages(log: (line: string) => void): void {
   if (areInstalled()) return;
   log("installing the clients of the peers (npm ci in bench/peers)");
-  execFileSync("npm", ["ci"], { cwd: FOLDER, stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync("npm", ["ci", "--loglevel", "error"], { cwd: FOLDER, stdio: ["ignore", "ignore", "inherit"] });
 }
 
 /** The module, as far as the caller describes it. */

@@ -1,4 +1,5 @@
 /** The charts of each suite, from its summaries. A chart that would be empty is not drawn. */
+import type { Shape } from "../loads/peer.ts";
 import { PEERS } from "../peers/index.ts";
 import type { ResultLine } from "../results.ts";
 import { AXES, type Axis } from "../suites/growth.ts";
@@ -7,7 +8,7 @@ import { SCENARIOS } from "../suites/scenarios.ts";
 import { type Bar, barChart, shareChart } from "./bar-chart.ts";
 import { type Curve, lineChart } from "./line-chart.ts";
 import { type Spread, type Summary, summarise } from "./summary.ts";
-import { below, beside, document } from "./svg.ts";
+import { below, beside, document, type Panel } from "./svg.ts";
 import { growthPoints } from "./tables.ts";
 
 export interface Chart {
@@ -59,7 +60,12 @@ function scenarioCharts(summaries: readonly Summary[]): Chart[] {
 }
 
 function peerCharts(summaries: readonly Summary[]): Chart[] {
-  const panel = (shape: string, title: string, pick: (summary: Summary) => Spread | null) => {
+  const panel = (
+    shape: Shape,
+    title: string,
+    pick: (summary: Summary) => Spread | null,
+    scale: "linear" | "log" = "linear",
+  ): Panel[] => {
     const bars = PEERS.flatMap((peer): Bar[] => {
       const summary = summaries.find(({ id }) => id === `${peer.name}-${shape}`);
       if (!summary) return [];
@@ -76,14 +82,19 @@ function peerCharts(summaries: readonly Summary[]): Chart[] {
         },
       ];
     });
-    return bars.length === 0 ? [] : [barChart({ title, bars, scale: "linear", labelWidth: 170 })];
+    return bars.length === 0 ? [] : [barChart({ title, bars, scale, labelWidth: 170 })];
   };
   const rate = ({ rate: spread }: Summary): Spread | null => spread;
   const panels = [
     ...panel("one", "One by one, 64 senders: messages a second", rate),
     ...panel("batch", "Batches of 100, 64 senders: messages a second", rate),
     ...panel("consume", "Consume and acknowledge: messages a second", rate),
-    ...panel("latency", "End to end at 50 a second: median ms (less is better)", ({ p50 }) => p50),
+    ...panel(
+      "latency",
+      "End to end at 50 a second: median ms, logarithmic (less is better)",
+      ({ p50 }) => p50,
+      "log",
+    ),
   ];
   const title = "Queen and the queues that users would pick instead";
   return panels.length === 0 ? [] : [chart("peers", title, below(panels))];
@@ -123,7 +134,7 @@ function growthChart(axis: Axis, summaries: readonly Summary[]): Chart[] {
   return panels.length === 0 ? [] : [chart(`growth-${axis.name}`, `Growth: ${axis.asks}`, beside(panels))];
 }
 
-const chart = (name: string, title: string, panel: Parameters<typeof document>[1]): Chart => ({
+const chart = (name: string, title: string, panel: Panel): Chart => ({
   name,
   title,
   svg: document(title, panel),

@@ -26,7 +26,7 @@ export interface Summary {
   };
   readonly walBytes: Spread | null;
   readonly rssMb: Spread | null;
-  readonly peakRssMb: Spread | null;
+  readonly workerPeakRssMb: Spread | null;
   readonly extra: Readonly<Record<string, Spread>>;
   readonly note?: string;
   readonly server?: ResultLine["server"];
@@ -63,7 +63,7 @@ function summariseOne(lines: readonly ResultLine[]): Summary {
     },
     walBytes: spread(({ cost }) => cost.walBytesPerMessage),
     rssMb: spread(({ cost }) => cost.brokerRssMb),
-    peakRssMb: spread(({ cost }) => cost.brokerPeakRssMb),
+    workerPeakRssMb: spread(({ cost }) => cost.workerPeakRssMb),
     extra: Object.fromEntries(names.map((name) => [name, spread(({ extra }) => extra[name])!])),
     ...(note === undefined ? {} : { note }),
     ...(server === undefined ? {} : { server }),

@@ -222,5 +222,5 @@ function memoryFigure(summary: Summary): string {
   if (load.kind === "start") return `${middle(summary.p50, (ms) => number(ms / 1000))} s`;
   if (load.kind === "idle") return all(["MB a worker", "primary MB"]);
   if (load.kind === "parked" || load.kind === "lanes") return all(["KB each", "broker % while parked"]);
-  return `${withSpread(summary.peakRssMb, number)} MB at most, primary included`;
+  return `MB a worker, at most ${withSpread(summary.workerPeakRssMb, number)}`;
 }

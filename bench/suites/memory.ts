@@ -47,7 +47,11 @@ function idle(workers: number): Scenario {
 function atFullLoad(id: string): Scenario {
   const alone = SCENARIOS.scenarios.find((scenario) => scenario.id === id)!;
   return {
-    ...common(`load-${id}`, `What does a broker take at most in ${id}?`, ONCE),
+    ...common(
+      `load-${id}`,
+      `What does a worker take at most in ${id}, while it is prepared and read back, too?`,
+      ONCE,
+    ),
     family: "load",
     load: alone.load,
   };

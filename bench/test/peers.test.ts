@@ -5,10 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Accountant } from "../accounting.ts";
-import { Session } from "../load.ts";
-import type { PeerLoad } from "../loads/peer.ts";
-import { runPeer, runShape, type Shape } from "../loads/peer.ts";
-import type { Figures } from "../measure.ts";
+import { type PeerLoad, runShape, type Shape } from "../loads/peer.ts";
 import { PEERS } from "../peers/index.ts";
 import { versionOf } from "../peers/packages.ts";
 import { inOneLane, type Peer, type PeerClient, type PeerMessage, type Sink } from "../peers/peer.ts";
@@ -24,9 +21,9 @@ before(async () => {
 });
 after(() => database.stop());
 
-const loadOf = (shape: Shape, peer = "queen"): PeerLoad => ({
+const loadOf = (shape: Shape): PeerLoad => ({
   kind: "peer",
-  peer,
+  peer: "any",
   shape,
   senders: shape === "latency" ? 1 : 4,
   batch: shape === "one" || shape === "latency" ? 1 : 50,
@@ -34,12 +31,11 @@ const loadOf = (shape: Shape, peer = "queen"): PeerLoad => ({
   messagesPerSecond: 50,
 });
 
-const contextOf = (databaseUrl: string | null) => ({
+const contextOf = () => ({
   accountant: new Accountant({ brokerPids: [], postmasterPid: null, databaseUrl: null }),
   timing: { warmupSeconds: 0, seconds: 0.2 },
   padding: "random" as const,
   enterPhase: () => undefined,
-  databaseUrl,
 });
 
 function absence(peer: Peer): string | undefined {
@@ -55,25 +51,26 @@ for (const peer of PEERS) {
   test(`${peer.title} delivers each message once, in every shape of load`, {
     skip: absence(peer) ?? false,
   }, async () => {
-    for (const shape of ["one", "batch", "consume", "latency"] as const) {
-      const figures = await runOn(peer, loadOf(shape, peer.name));
-      assert.deepEqual(figures.errors, {}, shape);
-      assert.equal(figures.verdict?.correct, true, `${shape}: ${JSON.stringify(figures.verdict)}`);
-      assert.ok(figures.verdict.received > 0 && figures.messages > 0, shape);
-    }
+    await withClient(peer, async (client) => {
+      for (const shape of ["one", "batch", "consume", "latency"] as const) {
+        const { errors, verdict } = await runShape(loadOf(shape), contextOf(), client, peer.isOrdered);
+        assert.deepEqual(errors, {}, shape);
+        assert.equal(verdict?.correct, true, `${shape}: ${JSON.stringify(verdict)}`);
+        assert.ok(verdict.confirmed > 0, shape);
+      }
+    });
   });
 }
 
-async function runOn(peer: Peer, load: PeerLoad): Promise<Figures> {
+async function withClient(peer: Peer, use: (client: PeerClient) => Promise<void>): Promise<void> {
   const folder = temporaryFolder("test");
   const name = `bench_peer_${process.pid}`;
   const databaseUrl = peer.usesPostgres ? await database.createDatabase(name) : null;
   try {
     const server = await peer.startServer({ folder: folder.path, databaseUrl });
     try {
-      const { addresses } = server;
-      const session = new Session(addresses, "random");
-      return await runPeer(load, { ...contextOf(databaseUrl), session, addresses });
+      const client = await peer.connect({ addresses: server.addresses, databaseUrl });
+      await use(client).finally(() => client.close());
     } finally {
       await server.stop();
     }
@@ -113,14 +110,14 @@ class FaultyClient implements PeerClient {
 
 test("a client that doubles a message is found out", async () => {
   const faulty = new FaultyClient((number) => (number === 7 ? 2 : 1));
-  const { verdict } = await runShape(loadOf("consume"), contextOf(null), faulty, false);
+  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, false);
   assert.equal(verdict?.correct, false);
   assert.equal(verdict.duplicated, 1);
 });
 
 test("a client that loses a message is found out", async () => {
   const faulty = new FaultyClient((number) => (number === 7 ? 0 : 1));
-  const { verdict } = await runShape(loadOf("consume"), contextOf(null), faulty, false);
+  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, false);
   assert.equal(verdict?.correct, false);
   assert.equal(verdict.missing, 1);
 });
