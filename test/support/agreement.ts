@@ -13,6 +13,9 @@ export const table: readonly Route[] = routeTable({
 });
 export const document = openApi(table, "");
 
+/** Whether a good answer of the route has no end. */
+export const isStream = (route: Route): boolean => route.answers[200]?.shape === "text/event-stream";
+
 /** What each role may do. */
 export const ACCESS_BY_ROLE: Readonly<Record<string, readonly string[]>> = MAY;
 

@@ -422,7 +422,9 @@ test("a network that swallows everything after the handshake ends the attempt to
     if (!isReady) client.write(chunk);
     isReady ||= chunk.includes(readyForQuery);
   });
-  const reason = await error(Session.connect({ ...SETTINGS, hosts }, { ...OPTIONS, connectTimeoutMs: 2_000 }));
+  const reason = await error(
+    Session.connect({ ...SETTINGS, hosts }, { ...OPTIONS, connectTimeoutMs: 2_000 }),
+  );
   assert.ok(isReady);
   assert.ok(reason instanceof ConnectionLostError);
   assert.equal(reason.outcomeUnknown, false, "no call of ours was sent");

@@ -4,9 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Pusher } from "../src/pushing/pusher.ts";
 import type { AskKind, SpoolFigures, ToKeeper, ToWorker } from "../src/spooling/conversation.ts";
+import type { Drainer } from "../src/spooling/drainer.ts";
 import { Keeper } from "../src/spooling/keeper.ts";
 import type { NewRecord } from "../src/spooling/record.ts";
+import { PLAIN_SEAL } from "../src/spooling/record-seal.ts";
+import { Spool } from "../src/spooling/spool.ts";
 import { createLog } from "../src/telemetry.ts";
 
 const root = mkdtempSync(join(tmpdir(), "queen-keeper-"));
@@ -100,7 +104,8 @@ async function withKeeper(
 ): Promise<void> {
   const keeper = await Keeper.open({ folder: newFolder(), bytesMax: 1e9, log });
   const workers = [new FakeWorker(keeper), new FakeWorker(keeper)] as const;
-  for (const worker of workers) assert.equal((await worker.ask("join")).isEngaged, false);
+  for (const worker of workers) await worker.ask("join");
+  for (const worker of workers) assert.equal(worker.isEngaged, false);
   try {
     await work(keeper, ...workers);
   } finally {
@@ -212,8 +217,39 @@ test("a keeper that finds records is engaged from the start", async () => {
   await keeper.close();
   const again = await Keeper.open({ folder, bytesMax: 1e9, log });
   const next = new FakeWorker(again);
-  const { isEngaged, figures } = await next.ask("join");
-  assert.deepEqual([isEngaged, figures.pending], [true, 1]);
+  const { figures } = await next.ask("join");
+  assert.deepEqual([next.isEngaged, figures.pending], [true, 1]);
   assert.equal(await next.holds("p"), true);
   await again.close();
+});
+
+test("a worker that joins in the moment in which others buffer asks before it pushes", async () => {
+  const sent: ToKeeper[] = [];
+  const spool: Spool = new Spool({
+    line: { send: (message) => sent.push(message) },
+    seal: PLAIN_SEAL,
+    pusher: {} as Pusher,
+    drainer: {} as Drainer,
+    probe: async () => undefined,
+    log,
+  });
+  const asked = (kind: AskKind): number => {
+    const found = sent.find((message) => message.spool === "ask" && message.kind === kind);
+    return (found as ToKeeper & { spool: "ask" }).id;
+  };
+  const joined = spool.join();
+  // Both messages are read at once, so that nothing that waits for the first has gone on before the second.
+  const figures = {} as SpoolFigures;
+  spool.received({ spool: "answer", id: asked("join"), answer: { isEngaged: false, figures } });
+  spool.received({ spool: "engage", epoch: 1 });
+  await joined;
+  spool.databaseReady();
+  await until("it can reach the database", () =>
+    sent.some((message) => message.spool === "ask" && message.kind === "able"),
+  );
+  spool.received({ spool: "answer", id: asked("able"), answer: { isProven: true } });
+  await until("it knows", () => !spool.isAway);
+  assert.equal(spool.isEngaged, true);
+  spool.received({ spool: "disengage" });
+  assert.equal(spool.isEngaged, false);
 });

@@ -1,5 +1,5 @@
 /** Attacks with names and paths: odd Unicode, SQL, file names. */
-import { operationOf, table } from "../../support/agreement.ts";
+import { isStream, operationOf, table } from "../../support/agreement.ts";
 import type { Attack, Notes, Target } from "../attack.ts";
 import { exchange } from "../raw-socket.ts";
 
@@ -107,7 +107,7 @@ async function checksum({ system }: Target): Promise<string> {
 const isPop = (path: string): boolean => path.includes("/pop");
 
 async function injections(target: Target, notes: Notes): Promise<void> {
-  const { client, share } = target;
+  const { client, port, share } = target;
   await client.push([{ queue: "kept", transactionId: "kept", payload: { kept: true } }]);
   const before = await checksum(target);
   const chosen = WRAPPED.filter((_, index) => share === 1 || index % Math.ceil(1 / share) === 0);
@@ -127,7 +127,10 @@ async function injections(target: Target, notes: Notes): Promise<void> {
       const path = route.path.replaceAll(/:\w+/g, encoded);
       const query = operationOf(route).parameters.filter((each) => each.in === "query");
       const all = query.map(({ name }) => `${name}=${encoded}`).join("&");
-      const { status } = await client.request("GET", `${path}?${all}`);
+      const url = `${path}?${all}`;
+      const status = isStream(route)
+        ? (await exchange(port, `GET ${url} HTTP/1.1\r\nHost: q\r\n\r\n`)).statuses[0]!
+        : (await client.request("GET", url)).status;
       notes.saw(`${route.path} with ${text}`, status, status < 500);
     }
   }

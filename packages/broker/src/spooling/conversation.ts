@@ -29,7 +29,7 @@ export type Chosen = { readonly ids: readonly string[] } | { readonly all: true 
 /** Each ask with what it is answered. */
 export interface Asks {
   /** A worker comes; it serves nobody before this is answered. */
-  join: { ask: null; answer: { readonly isEngaged: boolean; readonly figures: SpoolFigures } };
+  join: { ask: null; answer: { readonly figures: SpoolFigures } };
   /** Which of these lanes have records, so that a push must go behind them? */
   held: { ask: readonly LaneName[]; answer: readonly boolean[] };
   /** Answered when the records are synced. */

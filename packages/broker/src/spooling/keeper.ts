@@ -195,7 +195,9 @@ export class Keeper {
       case "join":
         member.hasJoined = true;
         member.epoch = this.#epoch;
-        return { isEngaged: this.#isEngaged, figures: this.figures } satisfies Asks["join"]["answer"];
+        // Told by a message as ever, and before the answer: what is said last about it is what holds.
+        if (this.#isEngaged) member.line.send({ spool: "engage", epoch: this.#epoch });
+        return { figures: this.figures } satisfies Asks["join"]["answer"];
       case "held":
         return this.#held(ask as readonly LaneName[]);
       case "add":

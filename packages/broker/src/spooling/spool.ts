@@ -91,10 +91,8 @@ export class Spool {
   /** Before the worker serves anybody: the keeper counts on it from now on. */
   async join(): Promise<void> {
     if (!this.isEnabled) return;
-    const { isEngaged, figures } = await this.#ask("join", null);
-    this.#isHeldByKeeper = isEngaged;
+    const { figures } = await this.#ask("join", null);
     this.#latest = figures;
-    this.#decide();
   }
 
   /** Connections may be made. */
