@@ -36,7 +36,8 @@ class Load {
   readonly delivered = new Map<string, string[]>();
   readonly #callers: Caller[] = [];
   readonly #newCaller: (index: number) => Caller;
-  readonly #work: Promise<void>[] = [];
+  readonly #producing: Promise<void>[] = [];
+  readonly #consuming: Promise<void>[] = [];
   #areProducersDone = false;
   #isOver = false;
 
@@ -53,15 +54,16 @@ class Load {
   }
 
   start(): void {
-    for (let index = 0; index < PRODUCERS; index++) this.#work.push(this.#produce(index));
-    for (let index = 0; index < CONSUMERS; index++) this.#work.push(this.#consume(PRODUCERS + index));
+    for (let index = 0; index < PRODUCERS; index++) this.#producing.push(this.#produce(index));
+    for (let index = 0; index < CONSUMERS; index++) this.#consuming.push(this.#consume(PRODUCERS + index));
   }
 
   async finish(): Promise<void> {
     this.#areProducersDone = true;
+    await Promise.all(this.#producing);
     await until("everything was delivered", () => this.deliveredCount >= this.pushedCount);
     this.#isOver = true;
-    await Promise.all(this.#work);
+    await Promise.all(this.#consuming);
     for (const caller of this.#callers) caller.close();
   }
 

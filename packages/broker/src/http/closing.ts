@@ -4,7 +4,6 @@
  *
  *   no new connections ──▶ requests answered ──▶ idle connections linger ──▶ the last requests answered ──▶ closed
  */
-import type { Server } from "node:http";
 import { Server as NetServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -13,9 +12,15 @@ const LINGER_MS = 1_000;
 // For bytes of answers that are still on their way.
 const GRACE_MS = 500;
 
+/** What an HTTP server can do beyond what every server can. */
+interface ConnectionKeeper extends NetServer {
+  closeIdleConnections(): void;
+  closeAllConnections(): void;
+}
+
 /** `answered` resolves when no request is under way. */
 export async function closeServer(
-  server: Server,
+  server: ConnectionKeeper,
   answered: () => Promise<void>,
   timeoutMs: number,
 ): Promise<void> {
