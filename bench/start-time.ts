@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { freePort, startLogged, stopChild, temporaryFolder } from "./processes/children.ts";
 
 const START_MS_MAX = 120_000;
+const STOP_MS_MAX = 20_000;
 const RETRY_MS = 10;
 // What would name another PostgreSQL than the one built in.
 const DATABASE_VARIABLES = /^(DATABASE_URL|PG)/;
@@ -45,7 +46,10 @@ async function startOnce(folder: string, signal: AbortSignal): Promise<number> {
   } finally {
     await stopChild(child);
     // The broker ends its PostgreSQL before itself; npm may be gone a moment before the broker.
-    while (existsSync(`${folder}/data/postmaster.pid`)) await sleep(RETRY_MS);
+    const giveUpAtMs = performance.now() + STOP_MS_MAX;
+    while (existsSync(`${folder}/data/postgres/postmaster.pid`) && performance.now() < giveUpAtMs) {
+      await sleep(RETRY_MS);
+    }
   }
 }
 

@@ -41,7 +41,7 @@ export const pgmq: Peer = {
   packages: [PACKAGE],
   usesPostgres: true,
   isOrdered: false,
-  offers: { lanes: "by read_grouped", groups: "no", replay: "no (an archive)", acks: "awaited" },
+  offers: { lanes: "by read_grouped", groups: "by copies", replay: "no (an archive)", acks: "awaited" },
   missing: () => {
     const path = process.env.PGMQ_SQL;
     return path === undefined || existsSync(path) ? null : `PGMQ_SQL names ${path}, which is not there`;
