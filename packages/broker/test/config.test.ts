@@ -123,7 +123,6 @@ test("every default of a machine with two cores", () => {
     corsOrigins: undefined,
     workerCount: 1,
     shutdownDelayMs: 0,
-    shutdownDelayMs: 0,
     shutdownTimeoutMs: 10_000,
     logLevel: "info",
     slowRequestMs: 1000,
