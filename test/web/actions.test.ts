@@ -105,6 +105,7 @@ describe("what the web page does", { skip: noBrowser }, () => {
     assert.equal((await get("resources/queues/goes")).totals.total, 0);
 
     await press("Delete");
+    await dialog().waitFor();
     await page.keyboard.press("Escape");
     await dialog().waitFor({ state: "detached" });
     await press("Delete");
