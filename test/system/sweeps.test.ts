@@ -54,7 +54,13 @@ describe("with short intervals", () => {
     await client.push(numbered(queue, 2, undefined, 5));
     await until("the old ones are gone", async () => (await countMessages(database, queue)) === 2);
     assert.deepEqual(idsOf((await client.pop(queue, { batch: 10 })).messages), ids(5, 7));
-    const { timeRange, bucketMinutes, series, totals } = await removed(system, queue);
+    const { timeRange, bucketMinutes, series, totals } = await until(
+      "the history tells of them",
+      async () => {
+        const history = await removed(system, queue);
+        return history.totals.totalMsgs === 5 && history;
+      },
+    );
     assert.equal(bucketMinutes, 1);
     assert.equal(Date.parse(timeRange.to) - Date.parse(timeRange.from), 3_600_000);
     const expected = { retentionMsgs: 5, completedRetentionMsgs: 0, evictionMsgs: 0, totalMsgs: 5 };
@@ -79,7 +85,10 @@ describe("with short intervals", () => {
     assert.equal(await countMessages(database, queue), 4, "the slow group has not finished");
     await client.ackMessages(messages);
     await until("they are gone", async () => (await countMessages(database, queue)) === 0);
-    assert.equal((await removed(system, queue)).totals.completedRetentionMsgs, 4);
+    await until(
+      "the history tells of them",
+      async () => (await removed(system, queue)).totals.completedRetentionMsgs === 4,
+    );
   });
 
   test("a message that waits too long is a dead letter of its group, with the reason", async () => {
@@ -103,7 +112,10 @@ describe("with short intervals", () => {
     );
     const next = await client.pop(queue, { consumerGroup: "billing" });
     assert.equal(next.emptyReason, "no_available_partition");
-    assert.equal((await removed(system, queue)).totals.evictionMsgs, 5);
+    await until(
+      "the history tells of them",
+      async () => (await removed(system, queue)).totals.evictionMsgs === 5,
+    );
   });
 
   test("a lease that ran out is ended, its message counted, and a parked pop gets it", async () => {
