@@ -22,11 +22,20 @@ export async function run(argv: readonly string[], version: string): Promise<Exi
   }
 }
 
-/** `queen` alone, or with flags of the broker only, starts a broker. */
+/** `queen` alone, or with flags of the broker only, starts a broker; `queen groups` and its like alone list. */
 function withDefault(argv: readonly string[]): string[] {
-  const isServe = argv.length === 0 || /^--(?:port|host)(?:=|$)/.test(argv[0]!);
-  return isServe ? ["serve", ...argv] : [...argv];
+  const [first, ...rest] = argv;
+  if (first === undefined || /^--(?:port|host)(?:=|$)/.test(first)) return ["serve", ...argv];
+  const isAlone = rest.length === 0 || /^-(?!h$|-help$)/.test(rest[0]!);
+  return isAlone && LISTED_FAMILIES.has(first) ? [first, "list", ...rest] : [...argv];
 }
+
+// Families whose list needs to be told nothing.
+const LISTED_FAMILIES = new Set(
+  CHAPTERS.flatMap(({ commands }) => commands)
+    .filter(({ name, arguments: args = [] }) => name.endsWith(" list") && args.every((one) => one.isOptional))
+    .map(({ name }) => name.split(" ")[0]!),
+);
 
 type Runner = (command: Command, call: Call) => Promise<void>;
 

@@ -55,21 +55,55 @@ test("an option means the same in every command", () => {
   }
 });
 
-test("completion knows families, commands and options, and bash takes it", (t) => {
+const main = new URL("../../bin/queen.js", import.meta.url).pathname;
+const queen = (...args: string[]): string =>
+  spawnSync(process.execPath, [main, ...args], { encoding: "utf8" }).stdout;
+
+test("completion knows families, commands and options", () => {
   const words = wordsAfter(COMMANDS);
   assert.ok(words.get("")!.includes("dlq"));
   assert.deepEqual(words.get("dlq"), ["list", "requeue", "purge"]);
   assert.ok(words.get("dlq requeue")!.includes("--all"));
-  if (spawnSync("bash", ["--version"]).status !== 0) return t.skip("bash is not installed");
-  const main = new URL("../../bin/queen.js", import.meta.url).pathname;
-  const script = spawnSync(process.execPath, [main, "completion", "bash"], { encoding: "utf8" }).stdout;
-  const complete = (line: string): string[] => {
-    const given = line.split(" ");
-    const text = `${script}\nCOMP_WORDS=(${given.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${given.length - 1}; _queen; echo "\${COMPREPLY[@]}"`;
-    return spawnSync("bash", ["-c", text], { encoding: "utf8" }).stdout.trim().split(" ");
-  };
-  assert.deepEqual(complete("queen dl"), ["dlq"]);
-  assert.deepEqual(complete("queen dlq re"), ["requeue"]);
-  assert.deepEqual(complete("queen dlq requeue --a"), ["--all"]);
-  assert.deepEqual(complete("queen -o json pop orders --au"), ["--auto-ack"]);
+});
+
+// Each shell says what it would offer for a line, one word a line.
+const SHELLS: Record<string, (script: string, line: string) => string[]> = {
+  bash: (script, line) => ["-c", bashLike(script, line)],
+  zsh: (script, line) => [
+    "-f",
+    "-c",
+    `autoload -U compinit && compinit -u -D\n${script}\nsetopt ksh_arrays\n${bashLike("", line)}`,
+  ],
+  fish: (script, line) => ["--no-config", "-c", `${script}\ncomplete -C '${line}'`],
+};
+
+function bashLike(script: string, line: string): string {
+  const given = line.split(" ");
+  const words = given.map((word) => `'${word}'`).join(" ");
+  return `${script}\nCOMP_WORDS=(${words}); COMP_CWORD=${given.length - 1}; _queen; printf '%s\\n' "\${COMPREPLY[@]}"`;
+}
+
+for (const [shell, args] of Object.entries(SHELLS)) {
+  const skip = spawnSync(shell, ["--version"]).status !== 0 && `${shell} is not installed`;
+  test(`${shell} completes commands and options`, { skip }, () => {
+    const script = queen("completion", shell);
+    const complete = (line: string): string[] =>
+      spawnSync(shell, args(script, line), { encoding: "utf8" })
+        .stdout.trim()
+        .split("\n")
+        .filter((word) => word.startsWith(line.split(" ").at(-1)!)); // which zsh does when it shows them
+    assert.deepEqual(complete("queen dl"), ["dlq"]);
+    assert.deepEqual(complete("queen dlq re"), ["requeue"]);
+    assert.deepEqual(complete("queen dlq requeue --a"), ["--all"]);
+    assert.deepEqual(complete("queen -o json pop orders --au"), ["--auto-ack"]);
+  });
+}
+
+test("a family alone lists, and its mistakes are still told", () => {
+  assert.equal(queen("context", "-o", "json"), queen("context", "list", "-o", "json"));
+  assert.match(queen("context", "-o", "json"), /^\[/);
+  assert.match(queen("groups", "--help"), /Commands:/);
+  const typo = spawnSync(process.execPath, [main, "groups", "lsit"], { encoding: "utf8" });
+  assert.equal(typo.status, 1);
+  assert.match(typo.stderr, /Did you mean list\?/);
 });

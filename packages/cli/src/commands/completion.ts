@@ -54,7 +54,7 @@ const SCRIPTS: Readonly<Record<string, Script>> = {
   bash: (words) => `# Completion of queen for bash
 _queen() {
   local current="\${COMP_WORDS[COMP_CWORD]}" before="" words="" word is_value=""
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+  for word in "\${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}"; do
     if [ -n "$is_value" ]; then is_value=""; continue; fi
     case "$word" in ${VALUED}) is_value=1 ;; -*) ;; *) before="\${before:+$before }$word" ;; esac
   done
@@ -74,15 +74,19 @@ autoload -Uz bashcompinit && bashcompinit
 ${SCRIPTS.bash!(words)}`,
   fish: (words) =>
     `# Completion of queen for fish\n${[...words]
-      .map(([after, list]) => {
-        const condition =
-          after === ""
-            ? "__fish_use_subcommand"
-            : after
-                .split(" ")
-                .map((word) => `__fish_seen_subcommand_from ${word}`)
-                .join("; and ");
-        return `complete -c queen -n '${condition}' -a '${list.join(" ")}'\n`;
-      })
+      .map(([after, list]) => `complete -c queen ${fishCondition(after, words)} -a '${list.join(" ")}'\n`)
       .join("")}`,
 };
+
+/** Files are offered after a command only; the commands of a family until one of them is there. */
+function fishCondition(after: string, words: ReadonlyMap<string, readonly string[]>): string {
+  const seen = (list: readonly string[]): string => `__fish_seen_subcommand_from ${list.join(" ")}`;
+  if (after === "") return "-f -n __fish_use_subcommand";
+  const members = words.get(after)!;
+  const isFamily = words.has(`${after} ${members[0]}`);
+  if (isFamily) return `-f -n '${seen([after])}; and not ${seen(members)}'`;
+  return `-n '${after
+    .split(" ")
+    .map((word) => seen([word]))
+    .join("; and ")}'`;
+}
