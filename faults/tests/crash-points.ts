@@ -22,6 +22,7 @@ const SPOOL_POINTS = [
   "spool-before-unlink",
 ];
 const PASSES_MAX = 30;
+const READY_ANSWERS_MAX = 20;
 
 export const CRASH_POINT_TESTS: readonly FaultTest[] = [
   {
@@ -33,7 +34,9 @@ export const CRASH_POINT_TESTS: readonly FaultTest[] = [
       await run.underLoad({}, async () => {
         // Every point once, however little time there is: that is what the test is for.
         for (const point of POINTS.toSorted(() => run.random() - 0.5)) {
-          const passes = 1 + Math.floor(run.random() * PASSES_MAX);
+          // Whether it is ready is an answer, too, and it must come that far.
+          const passesMin = point === "answer-half" ? READY_ANSWERS_MAX : 1;
+          const passes = passesMin + Math.floor(run.random() * PASSES_MAX);
           await victim!.kill();
           await victim!.start({ QUEEN_CRASH_AT: `${point}:${passes}` });
           const deaths = (): number => victim!.output.split("worker.died").length - 1;

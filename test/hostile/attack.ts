@@ -17,6 +17,10 @@ export interface Attack {
   /** As in the fault programme: B01 to B20. */
   readonly id: string;
   readonly what: string;
+  /** What must be there before; memory is compared with what it was after this. */
+  readonly prepare?: (target: Target) => Promise<void>;
+  /** How much more memory the broker may take meanwhile, where what is sent is large. */
+  readonly memoryMbMax?: number;
   readonly run: (target: Target, notes: Notes) => Promise<void>;
 }
 

@@ -43,11 +43,11 @@ try {
     const startedAtMs = performance.now();
     process.stdout.write(`${attack.id.padEnd(8)} ${attack.what} …\n`);
     const result = await runAttack(attack, system, { seed, share });
-    const { notes, controlRequests, rssMb } = result;
+    const { notes, control, rssMb } = result;
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
     console.log(
       `         ${notes.problems.length === 0 ? "held" : "FAILED"}: ${notes.tried} tried in ${seconds} s; ` +
-        `${answersOf(result)}; ${controlRequests} requests beside it; ${rssMb[0]} to ${rssMb[1]} MB`,
+        `${answersOf(result)}; ${control.requests} requests beside it, 99 % within ${control.p99Ms.toFixed(0)} ms; ${rssMb[0]} to ${rssMb[1]} MB`,
     );
     for (const problem of notes.problems) console.log(`         - ${problem}`);
     results.push(result);

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { HttpClient } from "../support/http.ts";
 import type { System } from "../support/system.ts";
-import { type Attack, Notes } from "./attack.ts";
+import { type Attack, Notes, type Target } from "./attack.ts";
 import { ackAttacks } from "./attacks/acks.ts";
 import { bodyAttacks } from "./attacks/bodies.ts";
 import { connectionAttacks } from "./attacks/connections.ts";
@@ -14,7 +14,17 @@ import { ControlClient } from "./control-client.ts";
 import { openHandles, rssMb, watchMemory } from "./process-figures.ts";
 import { Random } from "./random.ts";
 
+const CALM_MS = 20_000;
+
+/** No attack: what the others are compared with. */
+const calm: Attack = {
+  id: "B00",
+  what: "nothing",
+  run: ({ share }) => sleep(CALM_MS * share),
+};
+
 export const PROGRAMME: readonly Attack[] = [
+  calm,
   ...connectionAttacks,
   ...readerAttacks,
   ...bodyAttacks,
@@ -27,13 +37,13 @@ export const PROGRAMME: readonly Attack[] = [
 export interface AttackResult {
   readonly attack: Attack;
   readonly notes: Notes;
-  readonly controlRequests: number;
+  readonly control: ControlClient;
   /** Memory of the workers before, and at most meanwhile. */
   readonly rssMb: readonly [number, number];
 }
 
 // What a worker's caches and its share of bodies and answers come to, and what garbage collection leaves lying about.
-const RSS_GROWTH_MB_MAX = 500;
+const MEMORY_MB_MAX = 150;
 const HANDLES_MORE_MAX = 5;
 const HANDLES_PATIENCE_MS = 10_000;
 
@@ -46,13 +56,15 @@ export async function runAttack(
   const { broker } = system;
   const client = new HttpClient(broker.url);
   const control = new ControlClient(broker.url, `control-${attack.id}`);
+  const port = Number(new URL(broker.url).port);
+  const target: Target = { port, client, random: new Random(seed), share, system };
+  await attack.prepare?.(target);
   const workers = broker.workerPids();
   const [memory, handles] = [rssMb(workers), openHandles(workers)];
   const memoryMost = watchMemory(workers);
   control.start();
   try {
-    const port = Number(new URL(broker.url).port);
-    await attack.run({ port, client, random: new Random(seed), share, system }, notes);
+    await attack.run(target, notes);
   } catch (error) {
     notes.problem(`the attack itself failed: ${(error as Error).stack}`);
   } finally {
@@ -63,10 +75,11 @@ export async function runAttack(
   for (const error of control.errors) notes.problem(`the well-behaved client: ${error}`);
   if (broker.workerPids().join() !== workers.join()) notes.problem("a worker ended");
   if (control.requests === 0) notes.problem("the well-behaved client was never served");
-  if (most - memory > RSS_GROWTH_MB_MAX) notes.problem(`memory grew from ${memory} to ${most} MB`);
+  if (most - memory > (attack.memoryMbMax ?? MEMORY_MB_MAX))
+    notes.problem(`memory grew from ${memory} to ${most} MB`);
   const left = await handlesLeft(workers, handles);
   if (left > 0) notes.problem(`${left} more files or connections are open than before`);
-  return { attack, notes, controlRequests: control.requests, rssMb: [memory, most] };
+  return { attack, notes, control, rssMb: [memory, most] };
 }
 
 /** How many more handles there are than before, after a while; a few come and go with connections to the database. */

@@ -207,6 +207,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     directory.forgetAll();
     popper.forgetAll();
     hints.forget();
+    drainer.forget();
   });
   const meter = new Meter();
   const connect = async (purpose: string): Promise<Session> => {
@@ -424,11 +425,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     stallMs: config.spoolAfterMs,
   });
   const seal = recordSeal(keyring);
+  const drainer = new Drainer({ directory, pusher, seal, use, now, clock: Date.now });
   const spool = new Spool({
     line: spoolFolder === undefined ? undefined : line,
     seal,
     pusher,
-    drainer: new Drainer({ directory, pusher, seal, use, now, clock: Date.now }),
+    drainer,
     probe: async () => {
       await slots.push.whenAvailable();
       await slots.push.use((session) => session.run(statements.ping, []));

@@ -4,6 +4,7 @@ import { BrokerError } from "@queen/protocol";
 import type { Directory } from "../src/lanes/directory.ts";
 import type { Lane, MessageOwner } from "../src/lanes/lane.ts";
 import type { PushItem } from "../src/operations/push-body.ts";
+import type { Session } from "../src/postgres/session.ts";
 import type { Pusher } from "../src/pushing/pusher.ts";
 import { Drainer } from "../src/spooling/drainer.ts";
 import type { SpoolRecord } from "../src/spooling/record.ts";
@@ -47,7 +48,7 @@ function drainer(): { drain: Drainer["drain"]; pushed: string[] } {
         return text;
       },
     },
-    use: async () => [] as never,
+    use: (work) => work({ run: async () => [] } as unknown as Session),
     now: () => 0,
     clock: () => 0,
   });

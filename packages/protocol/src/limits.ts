@@ -7,7 +7,7 @@ export const ACK_ITEMS_MAX = 10_000;
 export const TRANSACTION_OPERATIONS_MAX = 1_000;
 export const POP_BATCH_MAX = 10_000;
 /** What a pop answers at most; a single message may have more. */
-export const POP_BYTES_MAX = 32 * 1024 * 1024;
+export const POP_BYTES_MAX = 16 * 1024 * 1024;
 /** A lease names its partitions inside its id, so their number bounds the id's length. */
 export const POP_PARTITIONS_MAX = 128;
 export const TRACE_DATA_BYTES_MAX = 65_536;

@@ -7,10 +7,11 @@ const MESSAGES = 20;
 // A third more than the limit of an answer that makes no progress.
 const CLOSED_MS_MAX = 60_000;
 
-async function slowReaders({ port, client, share }: Target, notes: Notes): Promise<void> {
-  const count = Math.max(4, Math.round(READERS * share));
+const readersOf = (share: number): number => Math.max(4, Math.round(READERS * share));
+
+async function fill({ client, share }: Target): Promise<void> {
   const payload = "x".repeat(1024 ** 2);
-  for (let index = 0; index < count; index += 1) {
+  for (let index = 0; index < readersOf(share); index += 1) {
     for (let part = 0; part < 4; part += 1) {
       await client.push(
         Array.from({ length: MESSAGES / 4 }, () => ({
@@ -21,6 +22,10 @@ async function slowReaders({ port, client, share }: Target, notes: Notes): Promi
       );
     }
   }
+}
+
+async function slowReaders({ port, client, share }: Target, notes: Notes): Promise<void> {
+  const count = readersOf(share);
   const sockets = await Promise.all(
     Array.from({ length: count }, async (_, index) => {
       const socket = await RawSocket.open(port);
@@ -55,5 +60,11 @@ async function slowReaders({ port, client, share }: Target, notes: Notes): Promi
 }
 
 export const readerAttacks: readonly Attack[] = [
-  { id: "B02", what: "clients that do not read the 20 MB that they asked for", run: slowReaders },
+  {
+    id: "B02",
+    what: "clients that do not read the 20 MB that they asked for",
+    prepare: fill,
+    memoryMbMax: 200,
+    run: slowReaders,
+  },
 ];

@@ -8,6 +8,7 @@ import type {
   Scope,
   SystemReplica,
 } from "../control/analytics.ts";
+import { groupBy } from "../operations/group-by.ts";
 import { json } from "./answers.ts";
 import type { Answer } from "./route.ts";
 import { HOUR_MS, readRange, type TimeQuery } from "./time-range.ts";
@@ -169,16 +170,6 @@ export const timeRange = ({ from, to }: Range): { from: string; to: string } => 
 
 export const perSecond = (count: number, seconds: number): number =>
   Math.round((count / seconds) * 100) / 100;
-
-export function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<string, [T, ...T[]]> {
-  const groups = new Map<string, [T, ...T[]]>();
-  for (const item of items) {
-    const group = groups.get(key(item));
-    if (group) group.push(item);
-    else groups.set(key(item), [item]);
-  }
-  return groups;
-}
 
 function workersOf({ hostname, workerId }: WorkerQuery): {
   hostname: string | undefined;

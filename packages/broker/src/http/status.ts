@@ -1,7 +1,8 @@
 /** The handlers of the status: throughput of a stretch of time, and what there is now, of all queues or of some. */
 import { BrokerError, queueId } from "@queen/protocol";
 import type { Analytics, QueueBucketRow, Range, Scope, WorkerBucket } from "../control/analytics.ts";
-import { groupBy, lagOf, perSecond, timeRange } from "./analytics.ts";
+import { groupBy } from "../operations/group-by.ts";
+import { lagOf, perSecond, timeRange } from "./analytics.ts";
 import { json } from "./answers.ts";
 import type { Answer } from "./route.ts";
 import { DAY_MS, HOUR_MS, readRange, type TimeQuery } from "./time-range.ts";

@@ -39,8 +39,8 @@ export interface DrainOptions {
 
 const LOADED_RECORDS_MAX = 50_000;
 const LOADED_BYTES_MAX = 32 * 1024 * 1024;
-const BATCH_RECORDS_MAX = 1_000;
-const BATCH_BYTES_MAX = 2 * 1024 * 1024;
+const BATCH_RECORDS_MAX = 5_000;
+const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 5_000;
 

@@ -13,16 +13,18 @@ import { BrokerError } from "@queen/protocol";
 import { crashPoint } from "../crash-point.ts";
 import type { Directory } from "../lanes/directory.ts";
 import type { Lane, MessageOwner } from "../lanes/lane.ts";
+import { groupBy } from "../operations/group-by.ts";
 import { checkName } from "../operations/names.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import { transactionIdJson } from "../operations/segment.ts";
-import { transactionKeyBytes } from "../operations/transaction-key.ts";
+import { transactionKey, transactionKeyBytes } from "../operations/transaction-key.ts";
 import { classify, isAway } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
-import { findSpooled } from "../postgres/statements.ts";
+import { findMessages } from "../postgres/statements.ts";
 import type { Pusher } from "../pushing/pusher.ts";
 import type { DrainResult } from "./drain.ts";
 import { checkFragment } from "./fragment.ts";
+import { LogKeys } from "./log-keys.ts";
 import { laneKey, type SpoolRecord } from "./record.ts";
 import type { RecordSeal } from "./record-seal.ts";
 
@@ -55,9 +57,16 @@ const STORED: DrainResult = { status: "stored" };
 
 export class Drainer {
   readonly #options: DrainerOptions;
+  readonly #logKeys: LogKeys;
 
   constructor(options: DrainerOptions) {
     this.#options = options;
+    this.#logKeys = new LogKeys(options.clock);
+  }
+
+  /** Nothing is left on the disk. */
+  forget(): void {
+    this.#logKeys.forget();
   }
 
   async drain(records: readonly SpoolRecord[]): Promise<Drained> {
@@ -110,11 +119,7 @@ export class Drainer {
 
   /** All names in one call; if that is refused, each alone, so that a bad one fails nobody else. */
   async #openLanes(entries: readonly Entry[], fail: (entry: Entry, error: unknown) => void): Promise<void> {
-    const byLane = new Map<string, Entry[]>();
-    for (const entry of entries) {
-      const key = laneKey(entry.item.queue, entry.item.partition);
-      byLane.set(key, [...(byLane.get(key) ?? []), entry]);
-    }
+    const byLane = groupBy(entries, ({ item }) => laneKey(item.queue, item.partition));
     const open = async (own: readonly Entry[]): Promise<void> => {
       const { directory } = this.#options;
       const { item } = own[0]!;
@@ -137,33 +142,35 @@ export class Drainer {
     }
   }
 
+  /** What an append in doubt, a drain that was cut off or another broker has stored is not stored again. */
   async #lookUp(entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
-    const nowMs = this.#options.clock();
-    const byLane = new Map<Lane, Entry[]>();
-    for (const entry of entries) byLane.set(entry.lane!, [...(byLane.get(entry.lane!) ?? []), entry]);
-    const lanes = [...byLane].map(([lane, own]) => {
+    const { use } = this.#options;
+    const byLane = groupBy(entries, (entry) => entry.lane!);
+    const waiting = [...byLane].map(([lane, own]) => {
       const doubts = own.flatMap(({ record: { doubt } }) =>
         doubt?.partition === lane.id ? [doubt.from] : [],
       );
       return {
-        id: lane.id,
-        own,
-        ageMs: Math.max(0, ...own.map(({ record }) => Math.ceil(nowMs - record.spooledAtMs))),
+        lane,
+        sinceMs: Math.min(...own.map(({ record }) => record.spooledAtMs)),
         doubtFrom: doubts.length === 0 ? -1 : Math.min(...doubts),
-        keys: Buffer.concat(own.map(({ item }) => transactionKeyBytes(item.transactionId))),
       };
     });
-    const rows = await this.#options.use((session) =>
-      session.run(findSpooled, [
-        lanes.map(({ id }) => id),
-        lanes.map(({ ageMs }) => ageMs),
-        lanes.map(({ doubtFrom }) => doubtFrom),
-        lanes.map(({ keys }) => keys),
+    await use((session) => this.#logKeys.read(session, waiting));
+    const suspects = entries.filter(({ lane, item }) =>
+      this.#logKeys.maybeHas(lane!, transactionKey(item.transactionId).low),
+    );
+    if (suspects.length === 0) return;
+    const rows = await use((session) =>
+      session.run(findMessages, [
+        suspects.map(({ lane }) => lane!.id),
+        suspects.map(({ item }) => transactionKeyBytes(item.transactionId)),
+        suspects.map(({ lane }) => this.#logKeys.fromOffset(lane!)),
       ]),
     );
-    for (const { lane, message, fragment } of rows) {
-      const entry = lanes[lane]!.own[message]!;
+    for (const { search, fragment } of rows) {
+      const entry = suspects[search]!;
       if (transactionIdJson(fragment) === transactionIdJson(entry.item.fragment)) entry.result = STORED;
     }
   }

@@ -195,6 +195,7 @@ export class Spool {
         return;
       case "disengage":
         this.#isHeldByKeeper = false;
+        this.#options.drainer.forget();
         this.#decide();
         return;
       case "figures":

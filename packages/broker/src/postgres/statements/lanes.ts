@@ -123,18 +123,24 @@ export const findMessages: Statement<FoundRow> = {
   read: (row) => ({ search: row.int4(0), atOffset: row.int8(1), fragment: row.latin1(2) }),
 };
 
-export interface FoundSpooledRow {
+export interface SpooledKeysRow {
   readonly lane: number;
-  readonly message: number;
-  readonly fragment: string;
+  readonly fromOffset: number;
+  readonly nextOffset: number;
+  readonly keys: string;
 }
 
-/** Which of these messages, that come from the spool, the log may have already. */
-export const findSpooled: Statement<FoundSpooledRow> = {
-  name: "queen_find_spooled",
-  text: "select lane, message, fragment from queen.find_spooled($1, $2, $3, $4)",
-  parameters: ["int8[]", "int8[]", "int8[]", "bytea[]"],
-  read: (row) => ({ lane: row.int4(0), message: row.int4(1), fragment: row.latin1(2) }),
+/** The keys of the log among which messages may be that come from the spool. */
+export const spooledKeys: Statement<SpooledKeysRow> = {
+  name: "queen_spooled_keys",
+  text: "select lane, from_offset, next_offset, keys from queen.spooled_keys($1, $2, $3, $4)",
+  parameters: ["int8[]", "int8[]", "int8[]", "int8[]"],
+  read: (row) => ({
+    lane: row.int4(0),
+    fromOffset: row.int8(1),
+    nextOffset: row.int8(2),
+    keys: row.latin1(3),
+  }),
 };
 
 export interface LeaseRow {

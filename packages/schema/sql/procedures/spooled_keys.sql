@@ -1,26 +1,24 @@
--- find_spooled: looks in the log for messages that waited on a broker's disk.
+-- spooled_keys: the keys in the log that count for messages that waited on a broker's disk.
 --
 -- in   one element per lane
 --        p_partition
 --        p_age_ms       how long the oldest of its messages has waited
 --        p_doubt_from   an append with an unknown outcome may have stored some of them, from this offset on; -1: none
---        p_keys         per message the 8 bytes of its key
--- out  lane       index from 0
---      message    index among the lane's messages, from 0
---      fragment   of a message in the log with its key; the caller compares the transactionIds
+--        p_known        the caller has the keys below this offset; 0: none
+-- out  lane         index from 0
+--      from_offset  where the keys begin that count
+--      next_offset  behind the segment
+--      keys         of a segment
 --
 -- The dedup window counts from when the messages began to wait, not from now: what was in it then is still
--- looked at, and so is everything that was stored since, also by a drain that was cut off. Walks the keys of
--- that part of the log once; reads no body but those that match.
-create or replace function queen.find_spooled(
-  p_partition int8[], p_age_ms int8[], p_doubt_from int8[], p_keys bytea[])
-returns table (lane int4, message int4, fragment bytea)
+-- looked at, and so is everything that was stored since, also by a drain that was cut off.
+create or replace function queen.spooled_keys(
+  p_partition int8[], p_age_ms int8[], p_doubt_from int8[], p_known int8[])
+returns table (lane int4, from_offset int8, next_offset int8, keys bytea)
 language plpgsql
 set search_path = queen, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_nestloop = off                   -- the keys are hashed, however few the planner believes them to be
-set enable_mergejoin = off
 set jit = off
 as $$
 #variable_conflict use_column
@@ -47,14 +45,13 @@ begin
     end if;
     v_from := greatest(v_from, v_start);
     return query
-    select i - 1, k.message, queen.fragment_at(s.ends, s.body, m)
+    select i - 1, v_from, s.first_offset + s.count, s.keys
       from queen.segments s
-     cross join lateral generate_series(0, s.count - 1) as m
-      join (select n as message, substring(p_keys[i] from n * 8 + 1 for 8) as key
-              from generate_series(0, length(p_keys[i]) / 8 - 1) as n) k
-        on k.key = substring(s.keys from m * 8 + 1 for 8)
-     where s.partition_id = p_partition[i] and s.first_offset >= v_from - 4096
-       and s.first_offset + m >= v_from;
+     where s.partition_id = p_partition[i]
+       and s.first_offset >= case when p_known[i] > v_from then p_known[i]
+                                  else v_from - 4096 end     -- one that begins before may reach beyond
+       and s.first_offset + s.count > v_from
+     order by s.first_offset;
   end loop;
 end
 $$;
