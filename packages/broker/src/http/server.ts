@@ -22,6 +22,7 @@ import { checkBody } from "./body-check.ts";
 import { closeServer } from "./closing.ts";
 import { Cors } from "./cors.ts";
 import { readQuery } from "./parameters.ts";
+import { isLarge, writeInPieces } from "./pieces.ts";
 import { RequestBodies } from "./request-body.ts";
 import type { Answer, Request, Route } from "./route.ts";
 import { type Found, MethodNotAllowed, type Router } from "./router.ts";
@@ -364,7 +365,9 @@ export class HttpServer {
     }
     response.writeHead(answer.status, headers);
     if (isCrashPoint("answer-half")) response.write(body.slice(0, body.length / 2), crash);
-    else response.end(body, answer.isText ? "utf8" : "latin1");
+    else if (answer.isText) response.end(body, "utf8");
+    else if (isLarge(body)) writeInPieces(response, body);
+    else response.end(body, "latin1");
     this.#unread.add(response, bytes);
     return bytes;
   }
