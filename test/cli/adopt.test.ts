@@ -36,6 +36,14 @@ async function target(options?: { empty: boolean }): Promise<TestDatabase> {
   return database;
 }
 
+/** Another Queen with a queue, and where it is to come to. */
+async function orders(options?: { empty: boolean }): Promise<{ from: OtherQueen; to: TestDatabase }> {
+  const from = await source();
+  const to = await target(options);
+  await from.queue("orders");
+  return { from, to };
+}
+
 async function broker(database: TestDatabase, env: Record<string, string> = {}): Promise<HttpClient> {
   const started = await startBrokerProcess({ databaseUrl: database.url, env });
   brokers.push(started);
@@ -59,8 +67,22 @@ const numbered = (from: number, to: number, age: (index: number) => number): Oth
     age: age(from + index),
   }));
 
+const pushNumbered = (
+  other: OtherQueen,
+  partition: string,
+  from: number,
+  to: number,
+  age: (index: number) => number,
+): Promise<void> => other.push("orders", partition, numbered(from, to, age));
+
 const idsOf = (messages: readonly PoppedMessage[]): string[] =>
   messages.map(({ transactionId }) => transactionId);
+
+const pauseOver = (client: HttpClient): Promise<boolean> =>
+  until(
+    "the pause is over",
+    async () => (await client.pop("orders", { consumerGroup: "probe" })).status === 200,
+  );
 
 async function popAll(
   client: HttpClient,
@@ -101,16 +123,8 @@ test("messages keep their order, time, id and trace, and every group goes on wit
       producerSub: "shop\\1",
     },
   ]);
-  await from.push(
-    "orders",
-    "b",
-    numbered(0, 300, () => 50),
-  );
-  await from.push(
-    "orders",
-    "c",
-    numbered(0, 4, (index) => 40 - index * 10),
-  );
+  await pushNumbered(from, "b", 0, 300, () => 50);
+  await pushNumbered(from, "c", 0, 4, (index) => 40 - index * 10);
   await from.push("orders", "empty", []);
   await from.consumed("orders", "a", "__QUEUE_MODE__", "t1");
   await from.consumed("orders", "a", "billing", "t4");
@@ -190,14 +204,8 @@ test("messages keep their order, time, id and trace, and every group goes on wit
 });
 
 test("dead letters come over with error, retries and payload, and can be requeued", async () => {
-  const from = await source();
-  const to = await target();
-  await from.queue("orders");
-  await from.push(
-    "orders",
-    "a",
-    numbered(0, 200, (index) => 1_000 - index),
-  );
+  const { from, to } = await orders();
+  await pushNumbered(from, "a", 0, 200, (index) => 1_000 - index);
   await from.consumed("orders", "a", "billing", "t150");
   await from.buried("orders", "a", "billing", "t7", "no such customer");
   await from.buried("orders", "a", "billing", "t120", "boom");
@@ -234,24 +242,10 @@ test("dead letters come over with error, retries and payload, and can be requeue
 });
 
 test("killed in the middle and run again: nothing comes twice, nothing is lost, and nobody reads meanwhile", async () => {
-  const from = await source();
-  const to = await target();
-  await from.queue("orders");
-  await from.push(
-    "orders",
-    "a",
-    numbered(0, 700, (index) => 5_000 - index),
-  );
-  await from.push(
-    "orders",
-    "b",
-    numbered(0, 2_500, (index) => 5_000 - Math.floor(index / 10)),
-  );
-  await from.push(
-    "orders",
-    "c",
-    numbered(0, 50, () => 10),
-  );
+  const { from, to } = await orders();
+  await pushNumbered(from, "a", 0, 700, (index) => 5_000 - index);
+  await pushNumbered(from, "b", 0, 2_500, (index) => 5_000 - Math.floor(index / 10));
+  await pushNumbered(from, "c", 0, 50, () => 10);
   for (const lane of ["a", "b", "c"]) await from.consumed("orders", lane, "billing", "t20");
 
   // The second chunk of lane b waits inside its transaction, and there the command is killed.
@@ -289,10 +283,7 @@ test("killed in the middle and run again: nothing comes twice, nothing is lost, 
   const second = await adopt(from, to);
   assert.equal(second.code, 0, second.stderr);
   assert.ok(second.lines().every(({ same }) => same === true));
-  await until(
-    "the pause is over",
-    async () => (await client.pop("orders", { consumerGroup: "probe" })).status === 200,
-  );
+  await pauseOver(client);
   for (const [lane, count] of [
     ["a", 700],
     ["b", 2_500],
@@ -317,14 +308,8 @@ test("killed in the middle and run again: nothing comes twice, nothing is lost, 
 });
 
 test("run again it brings what is new, moves places forward, and leaves what consumers did here", async () => {
-  const from = await source();
-  const to = await target();
-  await from.queue("orders");
-  await from.push(
-    "orders",
-    "a",
-    numbered(0, 10, (index) => 100 - index),
-  );
+  const { from, to } = await orders();
+  await pushNumbered(from, "a", 0, 10, (index) => 100 - index);
   await from.consumed("orders", "a", "there", "t2");
   await from.consumed("orders", "a", "here", "t2");
   assert.equal((await adopt(from, to)).code, 0);
@@ -332,16 +317,8 @@ test("run again it brings what is new, moves places forward, and leaves what con
   const client = await broker(to);
   const popped = await client.pop("orders", { partition: "a", consumerGroup: "here", batch: 4 });
   await client.ackMessages(popped.messages);
-  await from.push(
-    "orders",
-    "a",
-    numbered(10, 14, (index) => 50 - index),
-  );
-  await from.push(
-    "orders",
-    "new",
-    numbered(0, 2, () => 1),
-  );
+  await pushNumbered(from, "a", 10, 14, (index) => 50 - index);
+  await pushNumbered(from, "new", 0, 2, () => 1);
   await from.consumed("orders", "a", "there", "t11");
 
   const again = await adopt(from, to);
@@ -353,10 +330,7 @@ test("run again it brings what is new, moves places forward, and leaves what con
     { group: "here", source: 11, here: 7 },
     { group: "there", source: 2, here: 2 },
   ]);
-  await until(
-    "the pause is over",
-    async () => (await client.pop("orders", { consumerGroup: "probe" })).status === 200,
-  );
+  await pauseOver(client);
   assert.deepEqual(idsOf(await popAll(client, "orders", "a", "there")), ["t12", "t13"]);
   assert.deepEqual(
     idsOf(await popAll(client, "orders", "a", "here")),
@@ -365,22 +339,12 @@ test("run again it brings what is new, moves places forward, and leaves what con
 });
 
 test("what the source has removed meanwhile hides nothing that is new, and places stay where they are", async () => {
-  const from = await source();
-  const to = await target();
-  await from.queue("orders");
-  await from.push(
-    "orders",
-    "a",
-    numbered(0, 10, (index) => 100 - index),
-  );
+  const { from, to } = await orders();
+  await pushNumbered(from, "a", 0, 10, (index) => 100 - index);
   await from.consumed("orders", "a", "g", "t5");
   assert.equal((await adopt(from, to)).code, 0);
   await from.database.query("delete from queen.messages where transaction_id in ('t0', 't1', 't2', 't3')");
-  await from.push(
-    "orders",
-    "a",
-    numbered(10, 12, (index) => 50 - index),
-  );
+  await pushNumbered(from, "a", 10, 12, (index) => 50 - index);
   await from.consumed("orders", "a", "g", "t7");
   const again = await adopt(from, to);
   assert.equal(again.code, 2);
@@ -391,17 +355,9 @@ test("what the source has removed meanwhile hides nothing that is new, and place
 
   // A message that was stored late, behind the back of the first run, is not passed over in silence.
   await from.push("orders", "a", [{ transactionId: "late", age: 99.5 }]);
-  await from.push(
-    "orders",
-    "a",
-    numbered(12, 16, () => 10),
-  );
+  await pushNumbered(from, "a", 12, 16, () => 10);
   await from.database.query("delete from queen.messages where transaction_id = 't4'");
-  await from.push(
-    "orders",
-    "late",
-    numbered(0, 2, () => 10),
-  );
+  await pushNumbered(from, "late", 0, 2, () => 10);
   assert.equal((await adopt(from, to, ["--queue", "orders"])).code, 2);
   await from.push("orders", "late", [{ transactionId: "late", age: 20 }]);
   const late = (await adopt(from, to)).lines()[1];
@@ -410,46 +366,23 @@ test("what the source has removed meanwhile hides nothing that is new, and place
 });
 
 test("a push that comes in between is noticed: the lane is named, and nothing of it is mixed", async () => {
-  const from = await source();
-  const to = await target();
-  await from.queue("orders");
-  await from.push(
-    "orders",
-    "a",
-    numbered(0, 3, () => 100),
-  );
+  const { from, to } = await orders();
+  await pushNumbered(from, "a", 0, 3, () => 100);
   assert.equal((await adopt(from, to)).code, 0);
   const client = await broker(to);
   await client.push([{ queue: "orders", partition: "a", transactionId: "here", payload: 1 }]);
-  await from.push(
-    "orders",
-    "a",
-    numbered(3, 5, () => 10),
-  );
+  await pushNumbered(from, "a", 3, 5, () => 10);
   const again = await adopt(from, to);
   assert.equal(again.code, 2);
   assert.match(again.lines()[0].problem, /has messages of its own from offset 3 on/);
-  await until(
-    "the pause is over",
-    async () => (await client.pop("orders", { consumerGroup: "probe" })).status === 200,
-  );
+  await pauseOver(client);
   assert.deepEqual(idsOf(await popAll(client, "orders", "a", "g")), ["t0", "t1", "t2", "here"]);
 });
 
 test("a lane with messages of its own is named and left alone; the others come over", async () => {
-  const from = await source();
-  const to = await target();
-  await from.queue("orders");
-  await from.push(
-    "orders",
-    "mine",
-    numbered(0, 5, () => 10),
-  );
-  await from.push(
-    "orders",
-    "yours",
-    numbered(0, 5, () => 10),
-  );
+  const { from, to } = await orders();
+  await pushNumbered(from, "mine", 0, 5, () => 10);
+  await pushNumbered(from, "yours", 0, 5, () => 10);
   const client = await broker(to);
   await client.push([{ queue: "orders", partition: "mine", transactionId: "own", payload: 1 }]);
 
@@ -458,23 +391,14 @@ test("a lane with messages of its own is named and left alone; the others come o
   const [mine, yours] = result.lines();
   assert.match(mine.problem, /has 1 messages of its own/);
   assert.equal(yours.same, true);
-  await until(
-    "the pause is over",
-    async () => (await client.pop("orders", { consumerGroup: "probe" })).status === 200,
-  );
+  await pauseOver(client);
   assert.deepEqual(idsOf(await popAll(client, "orders", "mine", "g")), ["own"]);
   assert.deepEqual(idsOf(await popAll(client, "orders", "yours", "g")), ["t0", "t1", "t2", "t3", "t4"]);
 });
 
 test("a role that may only read is enough for the source, and a dry run writes nothing", async () => {
-  const from = await source();
-  const to = await target({ empty: true });
-  await from.queue("orders");
-  await from.push(
-    "orders",
-    "a",
-    numbered(0, 5, () => 10),
-  );
+  const { from, to } = await orders({ empty: true });
+  await pushNumbered(from, "a", 0, 5, () => 10);
   await from.consumed("orders", "a", "g", "t1");
   const role = `queen_reader_${randomBytes(4).toString("hex")}`;
   await from.database.query(`create role ${role} login password 'secret'`);

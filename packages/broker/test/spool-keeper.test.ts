@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Pusher } from "../src/pushing/pusher.ts";
 import type { AskKind, SpoolFigures, ToKeeper, ToWorker } from "../src/spooling/conversation.ts";
 import type { Drainer } from "../src/spooling/drainer.ts";
@@ -12,19 +12,13 @@ import type { NewRecord } from "../src/spooling/record.ts";
 import { PLAIN_SEAL } from "../src/spooling/record-seal.ts";
 import { Spool } from "../src/spooling/spool.ts";
 import { createLog } from "../src/telemetry.ts";
+import { until } from "./until.ts";
 
 const root = mkdtempSync(join(tmpdir(), "queen-keeper-"));
 after(() => rmSync(root, { recursive: true, force: true }));
 let folders = 0;
 const newFolder = (): string => join(root, String(++folders));
 const log = createLog({ level: "error", json: true, write: () => {} });
-
-async function until(moment: string, isNow: () => boolean): Promise<void> {
-  for (let times = 0; !isNow(); times++) {
-    assert.ok(times < 2_000, moment);
-    await sleep(5);
-  }
-}
 
 type Drain = ToWorker & { spool: "drain" };
 
@@ -114,14 +108,15 @@ async function withKeeper(
 }
 
 test("no record is answered before every worker asks before it pushes", () =>
-  withKeeper(async (_keeper, a, b) => {
+  withKeeper(async (keeper, a, b) => {
     b.confirms = false;
     let isAnswered = false;
     const added = a.add(message(0)).then(() => {
       isAnswered = true;
     });
     await until("b is told", () => b.isEngaged);
-    await sleep(30);
+    await nextTurn();
+    assert.equal(keeper.figures.pending, 0, "it is not even on its way to the disk");
     assert.equal(isAnswered, false);
     b.confirm();
     await added;
@@ -171,8 +166,7 @@ test("during maintenance nothing is drained", () =>
       { isProven: true },
       "a worker need not wait for a drain to start serving",
     );
-    await sleep(100);
-    assert.equal(a.drains.length, 0);
+    assert.deepEqual([keeper.figures.isDraining, a.drains.length], [false, 0]);
     b.say({ spool: "maintenance", isOn: false });
     assert.deepEqual(await a.drain(), ["m0"]);
     await until("all is stored", () => keeper.figures.pending === 0);

@@ -21,6 +21,7 @@ import type { SpoolRecord } from "../src/spooling/record.ts";
 import { PLAIN_SEAL } from "../src/spooling/record-seal.ts";
 import { Spool } from "../src/spooling/spool.ts";
 import { createLog } from "../src/telemetry.ts";
+import { until } from "./until.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "queen-order-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -137,26 +138,30 @@ test("order per lane survives outages and maintenance on two workers", async () 
     return sent;
   };
   const producers = Array.from({ length: 6 }, (_, producer) => produce(producer));
+  const answered = async (count: number): Promise<void> => {
+    const goal = direct + buffered + count;
+    await until("pushes are answered", () => direct + buffered >= goal);
+  };
   const calm = async (): Promise<void> => {
     database.isUp = true;
     for (const spool of spools) {
       spool.setMaintenance(false);
-      await sleep(Math.floor(random() * 10));
+      await answered(Math.floor(random() * 10));
     }
     const goal = direct + 20;
-    while (direct < goal) await sleep(5);
+    await until("pushes go directly again", () => direct >= goal);
   };
   for (let time = 0; time < 8; time++) {
     for (let change = 0; change < 4; change++) {
       if (random() < 0.4) database.isUp = !database.isUp;
       else spools[Math.floor(random() * 2)]!.setMaintenance(random() < 0.6);
-      await sleep(5 + Math.floor(random() * 20));
+      await answered(1 + Math.floor(random() * 20));
     }
     await calm();
   }
   isOver = true;
   const sent = (await Promise.all(producers)).flat();
-  while (keeper.figures.pending > 0) await sleep(10);
+  await until("everything is drained", () => keeper.figures.pending === 0);
   for (const spool of spools) spool.stop();
   await keeper.close();
 

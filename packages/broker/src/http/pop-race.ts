@@ -2,7 +2,8 @@
  * A pop race is one request for messages of several queues: the first of its pops that gets some wins, the others
  * are called off, and what they got is put back. Queues that come to match while it waits join it.
  */
-import type { EmptyReason, PopOutcome, PopRequest, Taken } from "../popping/pop.ts";
+import type { EmptyReason } from "../popping/empty-reason.ts";
+import type { PopOutcome, PopRequest, Taken } from "../popping/pop.ts";
 import type { PopHandle, Popper } from "../popping/popper.ts";
 import type { Watch } from "../popping/queue-watch.ts";
 import type { Request } from "./route.ts";

@@ -1,5 +1,6 @@
 /** Whether a request stays inside of the queues that its sender may use. */
 import { BrokerError, parsePartitionId } from "@queen/protocol";
+import type { Identity } from "../access/identity.ts";
 import type { Request, Route } from "./route.ts";
 
 /** The name of a partition's queue; undefined: there is no such partition. */
@@ -34,4 +35,22 @@ export async function checkScope(
       ? "Insufficient permissions: for some queues only; name one with queue="
       : "Insufficient permissions: for some queues only",
   );
+}
+
+export function checkQueues(identity: Identity, items: readonly { readonly queue: string }[]): void {
+  if (identity.isLimited) for (const { queue } of items) identity.checkQueue(queue);
+}
+
+/** An ack names its partition; whose queue that is, the database may have to say. */
+export async function checkPartitions(
+  identity: Identity,
+  items: readonly { readonly partitionId: string }[],
+  queueOf: QueueOfPartition,
+): Promise<void> {
+  if (!identity.isLimited) return;
+  for (const partitionId of new Set(items.map((item) => item.partitionId))) {
+    const partition = parsePartitionId(partitionId);
+    const queue = partition === undefined ? undefined : await queueOf(partition);
+    if (queue !== undefined) identity.checkQueue(queue);
+  }
 }

@@ -2,7 +2,8 @@
 import type { BrokerError } from "@queen/protocol";
 import { readTraceparent } from "../operations/traceparent.ts";
 import type { OperationSpan, TracedOperation, Tracing } from "../tracing.ts";
-import { type AnyPopQuery, DataPlane, type DataPlaneOptions, type PopQuery } from "./data-plane.ts";
+import { DataPlane, type DataPlaneOptions } from "./data-plane.ts";
+import type { AnyPopQuery, PopQuery } from "./pops.ts";
 import type { Answer, Request } from "./route.ts";
 
 export class TracedDataPlane extends DataPlane {

@@ -2,7 +2,7 @@
 import { isRolledBack } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import { OPEN_CURSOR, openCursors } from "../postgres/statements.ts";
-import type { GroupLane } from "./group.ts";
+import type { GroupLane } from "./group-lane.ts";
 
 /** What became of a cursor that was to be opened. */
 export type CursorFound = "open" | "no partition" | "no group" | "busy";

@@ -1,79 +1,13 @@
 /**
  * A consumer group of a queue as this worker knows it: the lanes that may have work for it, in the order in
  * which they are served, and the pops that wait.
- *
- * A lane of a group is
- *   idle     nothing is known to deliver, or it is leased; a hint makes it ready
- *   ready    it may have work; it stands in the ring
- *   taking   a call that leases it is in flight; a hint meanwhile is remembered
  */
 import type { Lane } from "../lanes/lane.ts";
 import type { Queue } from "../lanes/queue.ts";
 import { encodeString } from "../operations/json-scanner.ts";
-import type { Due } from "./due-list.ts";
-import type { EmptyReason, Pop } from "./pop.ts";
-
-export class GroupLane implements Due {
-  readonly group: Group;
-  readonly lane: Lane;
-  state: "idle" | "ready" | "taking" = "idle";
-  inRing = false;
-  /** A hint came while the lane was being taken. */
-  hinted = false;
-  /** A pop of this worker holds the lease; hints need not try the lane before it is released. */
-  leasedHere = false;
-  cursorOpen = false;
-  /** Up to this offset the group got what there is, by a pop of this worker. */
-  takenTo = 0;
-  /** Somebody's transaction is making the cursor. */
-  cursorBusy = false;
-  /** Pops that want this very lane, the longest waiting first. */
-  readonly named: Pop[] = [];
-  blockedBy: EmptyReason | undefined;
-  dueAtMs: number | undefined = undefined;
-  listedAtMs = Infinity;
-
-  constructor(group: Group, lane: Lane) {
-    this.group = group;
-    this.lane = lane;
-  }
-}
-
-/** FIFO of ready lanes: the lane served last goes last. */
-export class ReadyRing {
-  #lanes: (GroupLane | undefined)[] = [];
-  #head = 0;
-
-  push(lane: GroupLane): void {
-    if (lane.inRing) return;
-    lane.inRing = true;
-    this.#lanes.push(lane);
-  }
-
-  /** The next lane that is still ready. */
-  shift(): GroupLane | undefined {
-    while (this.#head < this.#lanes.length) {
-      const lane = this.#lanes[this.#head]!;
-      this.#lanes[this.#head++] = undefined;
-      if (this.#head === this.#lanes.length) {
-        this.#lanes = [];
-        this.#head = 0;
-      } else if (this.#head > 1024 && this.#head * 2 > this.#lanes.length) {
-        this.#lanes = this.#lanes.slice(this.#head);
-        this.#head = 0;
-      }
-      lane.inRing = false;
-      if (lane.state === "ready") return lane;
-    }
-    return undefined;
-  }
-
-  clear(): void {
-    for (const lane of this.#lanes) if (lane) lane.inRing = false;
-    this.#lanes = [];
-    this.#head = 0;
-  }
-}
+import { GroupLane } from "./group-lane.ts";
+import type { Pop } from "./pop.ts";
+import { ReadyRing } from "./ready-ring.ts";
 
 export class Group {
   readonly queueName: string;
@@ -90,10 +24,10 @@ export class Group {
   /** Lanes that may have work and are paused. */
   readonly held = new Set<GroupLane>();
   /** Pops of any lane, the longest waiting first; those that were served in vain come before all others. */
-  readonly waiting = new Set<Pop>();
-  readonly waitingFirst: Pop[] = [];
+  readonly #waiting = new Set<Pop>();
+  readonly #waitingFirst: Pop[] = [];
   /** Pops of a partition that does not exist yet. */
-  readonly waitingForPartition = new Map<string, Pop[]>();
+  readonly #waitingForPartition = new Map<string, Pop[]>();
   /** Pops under way. */
   pops = 0;
   /** The whole queue was looked at once, and what happened since then came by hints. */
@@ -110,6 +44,64 @@ export class Group {
     this.nameJson = encodeString(name);
   }
 
+  /** The pop of any lane that is to be served next. */
+  get firstWaiting(): Pop | undefined {
+    if (this.#waitingFirst.length > 0) return this.#waitingFirst[0];
+    return this.#waiting.size > 0 ? this.#waiting.values().next().value : undefined;
+  }
+
+  get waitingForPartitions(): Pop[] {
+    return [...this.#waitingForPartition.values()].flat();
+  }
+
+  wait(pop: Pop): void {
+    this.#waiting.add(pop);
+  }
+
+  /** It was served in vain. */
+  waitFirst(pop: Pop): void {
+    this.#waitingFirst.push(pop);
+  }
+
+  waitForPartition(name: string, pop: Pop): void {
+    this.#waitingForPartition.set(name, [...(this.#waitingForPartition.get(name) ?? []), pop]);
+  }
+
+  /** The pop waits for nothing any more, wherever it stood. */
+  leave(pop: Pop): void {
+    this.#waiting.delete(pop);
+    const first = this.#waitingFirst.indexOf(pop);
+    if (first >= 0) this.#waitingFirst.splice(first, 1);
+    const { partition } = pop.request;
+    if (partition === undefined) return;
+    const waiting = this.#waitingForPartition.get(partition)?.filter((other) => other !== pop);
+    if (waiting?.length === 0) this.#waitingForPartition.delete(partition);
+    else if (waiting) this.#waitingForPartition.set(partition, waiting);
+    const named = this.laneNamed(partition)?.named;
+    const at = named?.indexOf(pop) ?? -1;
+    if (named && at >= 0) named.splice(at, 1);
+  }
+
+  laneNamed(partition: string): GroupLane | undefined {
+    const lane = this.queue?.lanes.get(partition);
+    return lane && this.lanes.get(lane.id);
+  }
+
+  /** What the group has of this lane. Pops that waited for a partition of its name wait for it from now on. */
+  meet(lane: Lane): GroupLane {
+    let groupLane = this.lanes.get(lane.id);
+    if (!groupLane) {
+      groupLane = new GroupLane(this, lane);
+      this.lanes.set(lane.id, groupLane);
+      const named = this.#waitingForPartition.get(lane.name);
+      if (named) {
+        this.#waitingForPartition.delete(lane.name);
+        groupLane.named.push(...named);
+      }
+    }
+    return groupLane;
+  }
+
   /** The lane is not what it was; if it is met again, it is as a new one. */
   drop(lane: GroupLane): void {
     lane.dueAtMs = undefined;
@@ -123,10 +115,7 @@ export class Group {
     for (const lane of this.lanes.values()) {
       lane.dueAtMs = undefined;
       if (lane.state === "ready") lane.state = "idle";
-      for (const pop of lane.named.splice(0)) {
-        const name = lane.lane.name;
-        this.waitingForPartition.set(name, [...(this.waitingForPartition.get(name) ?? []), pop]);
-      }
+      for (const pop of lane.named.splice(0)) this.waitForPartition(lane.lane.name, pop);
     }
     this.lanes.clear();
     this.ring.clear();

@@ -3,7 +3,8 @@
  * nobody takes it, and it is ready again at the moment when the pause ends. Pops go on with other lanes; one
  * that finds nothing else waits, or is told that something is paused.
  */
-import type { Group, GroupLane } from "./group.ts";
+import type { Group } from "./group.ts";
+import type { GroupLane } from "./group-lane.ts";
 
 export function isPaused({ lane, group }: GroupLane): boolean {
   return group.id !== undefined && lane.queue.pauses.stopLane(lane.id, group.id);

@@ -3,17 +3,9 @@ import type { OffsetRanges } from "../operations/offset-ranges.ts";
 import { isFinal, nextPopState, type PopEvent, type PopState } from "../operations/pop-state.ts";
 import type { Segment } from "../operations/segment.ts";
 import type { OperationSpan } from "../tracing.ts";
-import type { Group, GroupLane } from "./group.ts";
-
-export type EmptyReason =
-  | "no_available_partition"
-  | "partition_not_found"
-  | "lease_held"
-  | "window_buffer"
-  | "delayed"
-  | "retry_delay"
-  | "timeout"
-  | "paused";
+import type { EmptyReason } from "./empty-reason.ts";
+import type { Group } from "./group.ts";
+import type { GroupLane } from "./group-lane.ts";
 
 export interface Subscription {
   readonly mode: "all" | "new" | "timestamp";
@@ -125,6 +117,12 @@ export class Pop {
       }
     }
     return next;
+  }
+
+  /** A call that leases lanes for it is on its way. */
+  lease(): void {
+    if (this.state === "PARKED") this.move("woken");
+    this.move("lanes");
   }
 
   deliver(outcome: PopOutcome): void {

@@ -2,7 +2,7 @@
  * A queue watch looks after pops that ask for the queues of a namespace and a task, and wait: queues that come to
  * match are told to them. The database is asked when a queue was made or changed, once for all who want the same.
  */
-import type { EmptyReason } from "./pop.ts";
+import type { EmptyReason } from "./empty-reason.ts";
 
 export interface QueueListener {
   /** These match now, the most urgent first. */

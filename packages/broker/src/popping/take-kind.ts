@@ -9,7 +9,7 @@ import type { Segment } from "../operations/segment.ts";
 import { PostgresError } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
 import { TAKE, type TakeRow, take } from "../postgres/statements.ts";
-import type { GroupLane } from "./group.ts";
+import type { GroupLane } from "./group-lane.ts";
 import type { Pop, Taken } from "./pop.ts";
 
 export interface TakeOperation {

@@ -1,0 +1,88 @@
+/** Handlers of pushes. The answer's bytes are made here, message by message. */
+import { BrokerError, offsetSuffix } from "@queen/protocol";
+import type { OperationStatistics } from "../batching/operation-statistics.ts";
+import type { MaintenanceModes } from "../control/maintenance.ts";
+import { encodeString } from "../operations/json-scanner.ts";
+import { type PushItem, parsePushBody } from "../operations/push-body.ts";
+import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
+import { readTraceparent } from "../operations/traceparent.ts";
+import type { Pusher, PushRequest } from "../pushing/pusher.ts";
+import type { Spool } from "../spooling/spool.ts";
+import type { OperationSpan } from "../tracing.ts";
+import type { RequestMeter } from "./request-meter.ts";
+import type { Answer, Request } from "./route.ts";
+import { checkQueues } from "./scope.ts";
+import { describePush } from "./span-facts.ts";
+
+export interface PushRoutesOptions {
+  readonly pusher: Pusher;
+  readonly spool: Spool;
+  /** Rejects where a queue is full; undefined: none has a limit. */
+  readonly admit: (items: readonly PushItem[]) => Promise<void> | undefined;
+  readonly newTransactionId: () => string;
+  readonly statistics: { readonly push: OperationStatistics };
+  readonly meter: RequestMeter;
+  /** Somebody works here. */
+  readonly active: () => void;
+  readonly modes: () => MaintenanceModes;
+  /** Whether what operators decided up to a moment ago is known here. */
+  readonly isInformed: () => boolean;
+  /** Finds it out, if it can be; never rejects. */
+  readonly inform: () => Promise<void>;
+  readonly now: () => number;
+}
+
+export class PushRoutes {
+  readonly #options: PushRoutesOptions;
+
+  constructor(options: PushRoutesOptions) {
+    this.#options = options;
+  }
+
+  async push(request: Request, span?: OperationSpan): Promise<Answer> {
+    const { pusher, spool, statistics, now, newTransactionId } = this.#options;
+    const startedAtMs = now();
+    this.#options.active();
+    const traceparent = span?.traceparent ?? readTraceparent(request.headers.traceparent);
+    const items = parsePushBody(request.text(), newTransactionId, request.identity.subject, traceparent);
+    checkQueues(request.identity, items);
+    if (span) describePush(span, items);
+    if (items.length === 0) return { status: 201, body: "[]" };
+    // What the database would have to say is not asked for while it is away.
+    if (!spool.isEngaged) {
+      if (!this.#options.isInformed()) await this.#options.inform();
+      const admitted = this.#options.admit(items);
+      if (admitted) await admitted;
+    }
+    if (this.#options.modes().push && !spool.isEnabled) {
+      throw new BrokerError("MAINTENANCE", "Push maintenance is on: nothing was stored. Try again later.");
+    }
+    const pushed = await (spool.isEngaged ? spool.push(items, span) : pusher.push(items, span));
+    if (pushed.strandedItems && !pushed.error) await spool.take(pushed);
+    statistics.push.answered(items.length, now() - startedAtMs);
+    this.#options.meter.pushed(pushed);
+    if (pushed.error) throw pushed.error;
+    return { status: 201, body: pushAnswer(pushed) };
+  }
+}
+
+function pushAnswer({ items, lanes, offsets, isDuplicate, strandedItems }: PushRequest): string {
+  let body = "[";
+  for (let index = 0; index < items.length; index++) {
+    const { fragment } = items[index]!;
+    const transactionId = transactionIdJson(fragment);
+    const separator = index === 0 ? "" : ",";
+    if (strandedItems?.has(index)) {
+      const queue = encodeString(items[index]!.queue);
+      const partition = encodeString(items[index]!.partition);
+      body += `${separator}{"index":${index},"status":"buffered","queue":${queue},"partition":${partition},"transactionId":${transactionId},"transaction_id":${transactionId},"queueName":${queue}}`;
+      continue;
+    }
+    const lane = lanes[index]!;
+    const id = `${lane.messageIdPrefix}${offsetSuffix(offsets[index]!)}`;
+    body += isDuplicate[index]
+      ? `${separator}{"index":${index},"status":"duplicate","transaction_id":${transactionId},"message_id":"${id}","queueName":${lane.queue.nameJson}}`
+      : `${separator}{"index":${index},"status":"queued","transaction_id":${transactionId},"message_id":"${id}","partition_id":"${lane.partitionId}","trace_id":${traceIdJson(fragment)},"queueName":${lane.queue.nameJson}}`;
+  }
+  return `${body}]`;
+}
