@@ -223,7 +223,7 @@ test("a worker that joins in the moment in which others buffer asks before it pu
     line: { send: (message) => sent.push(message) },
     seal: PLAIN_SEAL,
     pusher: {} as Pusher,
-    drainer: {} as Drainer,
+    drainer: { forget: () => undefined } as unknown as Drainer,
     probe: async () => undefined,
     log,
   });

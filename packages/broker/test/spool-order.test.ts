@@ -78,7 +78,7 @@ function fakeDrainer(database: FakeDatabase): Drainer {
     for (const record of records) database.store(record.partition, record.content.toString());
     return { results: records.map(() => ({ status: "stored" })), isAway: false };
   };
-  return { drain } as unknown as Drainer;
+  return { drain, forget: () => undefined } as unknown as Drainer;
 }
 
 test("order per lane survives outages and maintenance on two workers", async () => {

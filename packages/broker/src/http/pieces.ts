@@ -2,14 +2,20 @@
  * A large answer is written in pieces, each when the one before has left: an answer that its client does not read is held
  * once, and not again for the socket.
  */
-import type { ServerResponse } from "node:http";
+
+/** As much of an HTTP answer as is needed here. */
+export interface Outgoing {
+  write(piece: string, encoding: "latin1"): boolean;
+  once(event: "drain", listener: () => void): unknown;
+  end(): unknown;
+}
 
 const PIECE_CHARACTERS = 256 * 1024;
 
 export const isLarge = (body: string): boolean => body.length > 2 * PIECE_CHARACTERS;
 
 /** The head is written, with the length of the body; of that, each character is a byte. */
-export function writeInPieces(response: ServerResponse, body: string): void {
+export function writeInPieces(response: Outgoing, body: string): void {
   let at = 0;
   const write = (): void => {
     while (at < body.length) {
