@@ -7,9 +7,9 @@
  *                        ▼             ▼
  *                      closing ────▶ closed ◀── connection lost, deadline passed, destroy
  *
- * `pg` connects, encrypts and authenticates. Then the session takes over its socket and speaks the extended
- * query protocol itself: named prepared statements, binary parameters and results, one write per call, rows
- * read where they lie in the received bytes.
+ * After the handshake (handshake.ts) the session takes over the socket and speaks the extended query protocol itself:
+ * named prepared statements, binary parameters and results, one write per call, rows read where they lie in the
+ * received bytes.
  *
  * Behind a pooler, which lends a session of the server for one transaction, statements have no names and every call
  * has a preface (see preface.ts). A pooler is known by the id that it gives for the server's process: it is not
@@ -18,10 +18,10 @@
  * A call is one implicit transaction. Every call ends: with rows, with the error that PostgreSQL answered
  * (`PostgresError`, the session stays usable), or with `ConnectionLostError` (the session is closed).
  */
-import type { EventEmitter } from "node:events";
-import { Socket } from "node:net";
-import pg from "pg";
+import type { Socket } from "node:net";
+import { isStalePlan, readError } from "./error-response.ts";
 import { ConnectionLostError, PostgresError } from "./errors.ts";
+import { connectError, serverName, shakeHands, textOf } from "./handshake.ts";
 import type { Origin } from "./lineage.ts";
 import { MessageFramer } from "./message-framer.ts";
 import { prefaceOf, TIMELINE } from "./preface.ts";
@@ -95,10 +95,6 @@ interface Call {
 
 // The place of the preface among the steps of a call.
 const PREFACE = -1;
-
-// A dead peer is noticed while no call is in flight. Network equipment forgets idle connections after
-// minutes at the earliest.
-const KEEP_ALIVE_AFTER_MS = 30_000;
 
 // The server ends the connection within a round trip of Terminate; a network that swallows it does not hold
 // up a shutdown.
@@ -208,51 +204,24 @@ export class Session {
     }
   }
 
-  /**
-   * Lets `pg` do the handshake on a socket that the session reads along from the first byte. The session
-   * therefore stands at the right byte when `pg` says ready, whatever else came in the same chunk.
-   */
-  static #authenticate(
+  static async #authenticate(
     server: Server,
     settings: ConnectionSettings,
     options: SessionOptions,
   ): Promise<Session> {
-    const name = server.host.includes(":")
-      ? `[${server.host}]:${server.port}`
-      : `${server.host}:${server.port}`;
-    const client = new pg.Client({
-      host: server.host,
-      port: server.port,
-      database: settings.database,
-      user: settings.user,
-      ssl: settings.ssl,
-      application_name: options.applicationName,
-      connectionTimeoutMillis: options.connectTimeoutMs,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
-      ...(settings.password === undefined ? {} : { password: settings.password }),
-    });
-    client.on("error", () => {}); // pg repeats what the session hears from the socket itself
-    const connection = connectionOf(client);
-    return new Promise((resolve, reject) => {
-      let session: Session | undefined;
-      const readAlong = (): void => {
-        session = new Session(name, connection.stream, options.connectTimeoutMs);
-      };
-      if (settings.ssl === false) readAlong();
-      else connection.once("sslconnect", readAlong);
-      client.connect((error: Error | null | undefined) => {
-        if (error || session === undefined) {
-          const reason = connectError(name, error ?? new Error("pg did not hand over its socket"));
-          session?.destroy(reason);
-          connection.stream.destroy();
-          reject(reason);
-          return;
-        }
-        session.#takeOver((client as unknown as { processID: number }).processID);
-        resolve(session);
+    const name = serverName(server);
+    let session: Session | undefined;
+    try {
+      const processId = await shakeHands(server, settings, options, (stream) => {
+        session = new Session(name, stream, options.connectTimeoutMs);
       });
-    });
+      session!.#takeOver(processId);
+      return session!;
+    } catch (error) {
+      const reason = connectError(name, error as Error);
+      session?.destroy(reason);
+      throw reason;
+    }
   }
 
   private constructor(server: string, stream: Socket, callTimeoutMs: number) {
@@ -557,61 +526,3 @@ const WITHOUT_CONSEQUENCE: ReadonlySet<number> = new Set([
 
 // ReadyForQuery says I for idle, T inside a transaction, E inside a failed one.
 const NO_TRANSACTION = typeCode("I");
-
-/**
- * Whether the server no longer knows a prepared statement, or a table changed under it so that its result
- * would have other columns. The latter has no SQLSTATE of its own and a translated message, but one routine.
- */
-function isStalePlan(error: Error | undefined): boolean {
-  if (!(error instanceof PostgresError)) return false;
-  if (error.sqlstate === "26000") return true;
-  return error.sqlstate === "0A000" && error.routine === "RevalidateCachedQuery";
-}
-
-/** An ErrorResponse is a list of fields, each a letter and a text that ends in a zero byte. */
-function readError(bytes: Buffer, start: number, end: number): PostgresError {
-  const fields = new Map<string, string>();
-  let at = start;
-  while (at < end && bytes[at] !== 0) {
-    const textEnd = bytes.indexOf(0, at + 1);
-    fields.set(String.fromCharCode(bytes[at]!), bytes.toString("utf8", at + 1, textEnd));
-    at = textEnd + 1;
-  }
-  return new PostgresError({
-    sqlstate: fields.get("C") ?? "XX000",
-    severity: fields.get("V") ?? fields.get("S") ?? "ERROR",
-    message: fields.get("M") ?? "PostgreSQL gave an error without a message",
-    detail: fields.get("D"),
-    hint: fields.get("H"),
-    routine: fields.get("R"),
-  });
-}
-
-/** What `pg` keeps to itself and the session needs: the socket, which TLS replaces by its own. */
-interface PgConnection extends EventEmitter {
-  readonly stream: Socket;
-}
-
-function connectionOf(client: pg.Client): PgConnection {
-  const { connection } = client as unknown as { connection?: PgConnection };
-  if (connection?.stream instanceof Socket) return connection;
-  throw new Error("this version of pg does not show its socket");
-}
-
-/** Whatever went wrong before a session was handed out, no call of the caller's was sent. */
-function connectError(server: string, error: Error): Error {
-  if (error instanceof PostgresError) return error;
-  const { code, severity, detail, hint, routine } = error as pg.DatabaseError;
-  if (code !== undefined && severity !== undefined)
-    return new PostgresError({ sqlstate: code, severity, message: error.message, detail, hint, routine });
-  return new ConnectionLostError(`cannot connect to ${server}: ${textOf(error)}`, {
-    outcomeUnknown: false,
-    cause: error,
-  });
-}
-
-/** A host name with several addresses fails with an AggregateError that has no message of its own. */
-function textOf(error: Error | undefined): string {
-  if (error instanceof AggregateError && error.message === "") return error.errors.map(textOf).join(", ");
-  return error?.message ?? "it was closed";
-}
