@@ -11,7 +11,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { routeTable } from "@queen/broker";
 import { ERRORS } from "@queen/protocol";
 import { ACCESSES, MAY, ROLES } from "../packages/broker/dist/src/access/roles.js";
-import { configurationPage } from "../packages/broker/dist/src/config.js";
+import { configurationPage } from "../packages/broker/dist/src/config-page.js";
 import { manualPage } from "../packages/cli/dist/src/manual.js";
 import { licencesPage } from "./licences.mjs";
 import { routeTypes } from "./route-types.mjs";

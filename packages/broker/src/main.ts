@@ -23,15 +23,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startBroker } from "./broker.ts";
 import { ListenError, runWorker, type ServiceListener, Supervisor } from "./cluster/supervisor.ts";
+import { helpText, parseArguments } from "./command-line.ts";
 import { keysCommand } from "./commands/keys.ts";
-import {
-  type Config,
-  ConfigError,
-  type Environment,
-  helpText,
-  parseArguments,
-  printConfig,
-} from "./config.ts";
+import { type Config, ConfigError, type Environment, printConfig } from "./config.ts";
 import { type DatabaseSettings, describe } from "./postgres/database-settings.ts";
 import { FolderInUseError } from "./postgres/embedded-owner.ts";
 import { defaultDataDir, type EmbeddedServer, startEmbeddedServer } from "./postgres/embedded-server.ts";

@@ -3,17 +3,16 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { helpText, parseArguments } from "../src/command-line.ts";
 import type { Environment } from "../src/config.ts";
 import {
   ConfigError,
-  configurationPage,
   connectionCount,
   environmentWithSecrets,
-  helpText,
-  parseArguments,
   printConfig,
   readConfig,
 } from "../src/config.ts";
+import { configurationPage } from "../src/config-page.ts";
 
 const ACTING =
   `PORT HOST NUM_WORKERS QUEEN_DATA_DIR DATABASE_URL SIDECAR_POOL_SIZE SIDECAR_MICRO_BATCH_WAIT_MS
