@@ -279,6 +279,18 @@ export class Admin {
   revokeKey(id: string) {
     return this.call("DELETE /api/v1/system/keys/:id", { params: { id } });
   }
+  addUser(body: Bodies["POST /api/v1/system/users"]) {
+    return this.call("POST /api/v1/system/users", { body });
+  }
+  users() {
+    return this.call("GET /api/v1/system/users");
+  }
+  removeUser(user: string) {
+    return this.call("DELETE /api/v1/system/users/:user", { params: { user } });
+  }
+  changePassword(user: string, password: string) {
+    return this.call("POST /api/v1/system/users/:user/password", { params: { user }, body: { password } });
+  }
   audit(query?: Queries["GET /api/v1/system/audit"]) {
     return this.call("GET /api/v1/system/audit", { query });
   }

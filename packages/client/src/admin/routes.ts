@@ -480,6 +480,19 @@ export interface Bodies {
     /** A time; without one it never expires. */
     readonly expiresAt?: string | null | undefined;
   };
+  /** Makes a user, who signs in to the page by name and password. */
+  "POST /api/v1/system/users": {
+    readonly name: string;
+    readonly password: string;
+    readonly role: "admin" | "read-write" | "read-only" | "produce" | "consume";
+    readonly queues?: readonly string[] | null | undefined;
+    /** A time; without one he never expires. */
+    readonly expiresAt?: string | null | undefined;
+  };
+  /** Gives a user another password; his sessions end on every broker within a second. */
+  "POST /api/v1/system/users/:user/password": {
+    readonly password: string;
+  };
   /** Tries rejected messages again, at the end of their partitions. */
   "POST /api/v1/system/spool/retry": {
     /** Of rejected messages. */
@@ -492,9 +505,13 @@ export interface Bodies {
     readonly ids?: readonly string[] | undefined;
     readonly all?: boolean | undefined;
   };
-  /** Signs a browser in with a token or an API key; needs the header Queen-Page. */
+  /** Signs a browser in with a token or an API key, or by user and password; needs the header Queen-Page. */
   "POST /api/v1/session": {
-    readonly credential: string;
+    /** A token or an API key. */
+    readonly credential?: string | undefined;
+    /** In its place, with `password`. */
+    readonly user?: string | undefined;
+    readonly password?: string | undefined;
   };
 }
 
@@ -2161,6 +2178,43 @@ export interface Answers {
     /** The `before` of the next request; null: this was the last. */
     readonly nextBefore: number | null;
   };
+  /** Makes a user, who signs in to the page by name and password. */
+  "POST /api/v1/system/users": {
+    readonly name: string;
+    readonly role: "admin" | "read-write" | "read-only" | "produce" | "consume";
+    /** Patterns; null: every queue. */
+    readonly queues: readonly string[] | null;
+    /** UTC, such as 2026-11-15T19:00:00.000Z. */
+    readonly createdAt: string;
+    readonly expiresAt: string | null;
+  };
+  /** Every user, by name. */
+  "GET /api/v1/system/users": {
+    readonly users: readonly {
+      readonly name: string;
+      readonly role: "admin" | "read-write" | "read-only" | "produce" | "consume";
+      /** Patterns; null: every queue. */
+      readonly queues: readonly string[] | null;
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly createdAt: string;
+      readonly expiresAt: string | null;
+      readonly createdBy: string;
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly passwordChangedAt: string;
+      /** Browsers in which he is signed in. */
+      readonly sessions: number;
+    }[];
+  };
+  /** Removes a user; his sessions end on every broker within a second. */
+  "DELETE /api/v1/system/users/:user": {
+    readonly removed: true;
+    readonly name: string;
+  };
+  /** Gives a user another password; his sessions end on every broker within a second. */
+  "POST /api/v1/system/users/:user/password": {
+    readonly changed: true;
+    readonly name: string;
+  };
   /** Messages on the broker's disk: how many wait, and which the database refused. */
   "GET /api/v1/system/spool": {
     readonly enabled: boolean;
@@ -2216,6 +2270,8 @@ export interface Answers {
   "GET /api/v1/session": {
     /** Whether it is on; if not, everybody may do everything. */
     readonly authentication: boolean;
+    /** Whether users sign in by name and password. */
+    readonly passwords: boolean;
     /** Null: nobody has signed in. */
     readonly name: string | null;
     readonly roles: readonly ("admin" | "read-write" | "read-only" | "produce" | "consume")[];
@@ -2225,10 +2281,12 @@ export interface Answers {
     readonly queues: readonly string[] | null;
     readonly version: string;
   };
-  /** Signs a browser in with a token or an API key; needs the header Queen-Page. */
+  /** Signs a browser in with a token or an API key, or by user and password; needs the header Queen-Page. */
   "POST /api/v1/session": {
     /** Whether it is on; if not, everybody may do everything. */
     readonly authentication: boolean;
+    /** Whether users sign in by name and password. */
+    readonly passwords: boolean;
     /** Null: nobody has signed in. */
     readonly name: string | null;
     readonly roles: readonly ("admin" | "read-write" | "read-only" | "produce" | "consume")[];
