@@ -164,6 +164,7 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
       ["audit", null, 100, 0],
       ["audit", "bus.events", 100, 100],
     ],
+    queen_lag_series: [["-infinity", "infinity", 1, "shop.orders", "audit"]],
     queen_read_clock: [[]],
     queen_save_minutes: [["00000000-0000-0000-0000-000000000001", "host", 1, 0, 1, "[]", "[]"]],
     queen_worker_series: [["-infinity", "infinity", 1, null, null]],
@@ -199,7 +200,7 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
     queen_retention_series: [["-infinity", "infinity", 1, null]],
     queen_list_sweeps: [[]],
     queen_queue_depths: [[queues]],
-    queen_sweep: ["leases", "eviction", "retention", "partitions", "metrics"].map((name) => [
+    queen_sweep: ["leases", "eviction", "retention", "partitions", "metrics", "lag"].map((name) => [
       name,
       "a worker",
       0,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { noBrowser, openPage, startBrowser, type WatchedPage } from "../support/browser.ts";
-import { type System, startSystem } from "../support/system.ts";
+import { type System, startSystem, until } from "../support/system.ts";
 
 describe("what the web page does", { skip: noBrowser }, () => {
   let system: System;
@@ -165,7 +165,11 @@ describe("what the web page does", { skip: noBrowser }, () => {
     const { total } = (await get("resources/queues/single")).totals; // a retry of a finished message is a copy
     await press("Push a copy");
     await told(/A copy was pushed/);
-    assert.equal((await get("resources/queues/single")).totals.total, total + 1);
+    // Figures are kept for a moment.
+    await until(
+      "the copy is counted",
+      async () => (await get("resources/queues/single")).totals.total === total + 1,
+    );
 
     await open(`messages/${partition}/t1`);
     await page.getByLabel("Payload", { exact: true }).waitFor();
@@ -199,6 +203,13 @@ describe("what the web page does", { skip: noBrowser }, () => {
     await system.client.ackMessages(messages);
     await open("groups/worker/seeks");
     await page.getByText("of 1 met").waitFor();
+    await page.getByRole("img", { name: "Unfinished messages. Now: unfinished 2" }).waitFor();
+    await page.getByRole("img", { name: /^Age of the oldest unfinished message\. Now: oldest/ }).waitFor();
+    const week = page.waitForRequest((request) =>
+      decodeURIComponent(request.url()).includes("groups/worker/queues/seeks/lag?minutes=10080"),
+    );
+    await page.getByRole("link", { name: "7 d" }).click();
+    await week;
     await press("Seek");
     const again = dialog().locator("dd").first();
     await dialog().getByText("4 messages").waitFor(); // an hour ago: what was finished comes again

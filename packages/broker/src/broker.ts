@@ -731,7 +731,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         admin,
         keys: new ApiKeyRoutes(keys, auditEntries, readTimestamp),
         users: new UserRoutes(users, readTimestamp),
-        groups: new ConsumerGroupRoutes(groups, readTimestamp),
+        groups: new ConsumerGroupRoutes(groups, readTimestamp, clockMs),
         letters: new DeadLetterRoutes(letters, readTimestamp, keyring),
         messages: new MessageRoutes(messages, readTimestamp, keyring),
         resources: new ResourceRoutes({

@@ -122,6 +122,10 @@ export class Admin {
     });
   }
   /** Moves a group in a queue, or in one partition of it: to the end, or to a time. */
+  /** How far the group was behind. */
+  lagHistory(group: string, queue: string, query?: Queries[`GET ${typeof GROUP}/queues/:queue/lag`]) {
+    return this.call(`GET ${GROUP}/queues/:queue/lag`, { params: { group, queue }, query });
+  }
   async seek(group: string, queue: string, to: "end" | Date | string, partition?: string) {
     const body = to === "end" ? { toEnd: true } : { timestamp: timeText(to) };
     if (partition === undefined)

@@ -202,6 +202,15 @@ export interface Queries {
     /** Forget where the group starts, too. */
     readonly deleteMetadata?: boolean | undefined;
   };
+  /** How far the group was behind, over time. */
+  "GET /api/v1/consumer-groups/:group/queues/:queue/lag": {
+    /** Start; an hour before the end unless said. */
+    readonly from?: string | undefined;
+    /** End; now unless said. */
+    readonly to?: string | undefined;
+    /** Instead of `from`: so long before the end. */
+    readonly minutes?: number | undefined;
+  };
   /** What a seek would do; nothing is moved. */
   "GET /api/v1/consumer-groups/:group/queues/:queue/seek": {
     /** Behind everything. */
@@ -1179,6 +1188,25 @@ export interface Answers {
     readonly deletedPartitions: number;
     readonly metadataDeleted: boolean;
     readonly queueName: string;
+  };
+  /** How far the group was behind, over time. */
+  "GET /api/v1/consumer-groups/:group/queues/:queue/lag": {
+    readonly timeRange: {
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly from: string;
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly to: string;
+    };
+    /** 1 up to an hour, 5 up to 6 hours, 15 up to a day, 60 up to a week, else 360. */
+    readonly bucketMinutes: number;
+    readonly series: readonly {
+      /** When the bucket begins, such as 2026-11-15T19:00:00Z. */
+      readonly bucket: string;
+      /** Most unfinished ones that were seen in the bucket. */
+      readonly messages: number;
+      /** The greatest age of the oldest of them. */
+      readonly oldestSeconds: number;
+    }[];
   };
   /** What a seek would do; nothing is moved. */
   "GET /api/v1/consumer-groups/:group/queues/:queue/seek": {
