@@ -241,6 +241,15 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
       [short, key, 0, 800],
     ],
     queen_find_letter_offset: [[short, "t3"]],
+    queen_count_stored: [
+      [null, null],
+      [queues[0], short],
+    ],
+    queen_search_messages: [
+      [null, null, "t3", key, 1, 0, 0, null, 10, 100],
+      [queues[0], null, "t3", key, 2, 0, 0, null, 10, 100],
+      [queues[0], short, "t3", key, 3, queues[0], short, 500, 10, 100],
+    ],
     queen_read_message: [
       [long, 123_456],
       [short, 1],

@@ -29,6 +29,7 @@ import { DeadLetters } from "./control/dead-letters.ts";
 import { Diagnosis } from "./control/diagnosis.ts";
 import { Figures } from "./control/figures.ts";
 import { Maintenance } from "./control/maintenance.ts";
+import { MessageSearch } from "./control/message-search.ts";
 import { Messages } from "./control/messages.ts";
 import { Pausing } from "./control/pausing.ts";
 import { Queues } from "./control/queues.ts";
@@ -733,7 +734,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         users: new UserRoutes(users, readTimestamp),
         groups: new ConsumerGroupRoutes(groups, readTimestamp, clockMs),
         letters: new DeadLetterRoutes(letters, readTimestamp, keyring),
-        messages: new MessageRoutes(messages, readTimestamp, keyring),
+        messages: new MessageRoutes(messages, new MessageSearch(use, messages), readTimestamp, keyring),
         resources: new ResourceRoutes({
           figures,
           throughput: () => analytics.throughput(),

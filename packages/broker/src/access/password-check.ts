@@ -7,6 +7,7 @@ import { BrokerError } from "@queen/protocol";
 import { isPassword, nobodysPassword } from "./password.ts";
 import { RateLimiter } from "./rate-limiter.ts";
 import { TooManyRequests } from "./too-many-requests.ts";
+import { Turns } from "./turns.ts";
 
 export interface StoredUser {
   readonly id: number;
@@ -25,15 +26,16 @@ export interface PasswordCheckOptions {
 const WRONG_OF_NAME = { perSecond: 0.1, burst: 10 };
 // An office behind one address mistypes more often.
 const WRONG_OF_ADDRESS = { perSecond: 1, burst: 30 };
-const WAITING_MAX = 16;
-const WAITING_PAUSE_MS = 2_000;
 
 export class PasswordCheck {
   readonly #options: PasswordCheckOptions;
   readonly #limits: readonly [byName: RateLimiter, byAddress: RateLimiter];
   readonly #nobodys = nobodysPassword();
-  #waiting = 0;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns({
+    waitingMax: 16,
+    message: "Too many sign in at this moment",
+    pauseMs: 2_000,
+  });
 
   constructor(options: PasswordCheckOptions) {
     this.#options = options;
@@ -49,7 +51,7 @@ export class PasswordCheck {
     const giveBack = this.#takeAttempt(name, address);
     let isWrong = false;
     try {
-      const user = await this.#inTurn(() => this.#compare(name, password));
+      const user = await this.#turns.take(() => this.#compare(name, password));
       isWrong = user === undefined;
       if (user) return user;
     } finally {
@@ -78,18 +80,5 @@ export class PasswordCheck {
     const isRight = await compare(password, user?.password ?? this.#nobodys);
     const isExpired = user?.expiresAtMs != null && user.expiresAtMs <= Date.now();
     return isRight && !isExpired ? user : undefined;
-  }
-
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#waiting >= WAITING_MAX)
-      throw new TooManyRequests("Too many sign in at this moment", WAITING_PAUSE_MS);
-    this.#waiting += 1;
-    const done = this.#last.then(work);
-    this.#last = done.catch(() => undefined);
-    try {
-      return await done;
-    } finally {
-      this.#waiting -= 1;
-    }
   }
 }

@@ -85,6 +85,8 @@ export interface Queries {
   "GET /api/v1/messages": {
     /** Of this queue. */
     readonly queue?: string | undefined;
+    /** With this transactionId, of any age; searched for in steps, `nextPage` goes on. */
+    readonly transactionId?: string | undefined;
     /** Of queues of this namespace. */
     readonly ns?: string | undefined;
     /** Of queues of this task. */
@@ -949,6 +951,11 @@ export interface Answers {
     };
     /** The `page` of the next request; null: this was the last. */
     readonly nextPage: string | null;
+    /** With `transactionId`: how many messages were looked at so far, and how many there are. */
+    readonly search: {
+      readonly searched: number;
+      readonly total: number;
+    } | null;
     readonly pagination: {
       readonly limit: number;
       readonly offset: number;

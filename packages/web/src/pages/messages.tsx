@@ -1,12 +1,12 @@
 /** Messages by queue, lane, status and time; one is found by its transactionId. */
 import { useEffect, useState } from "preact/hooks";
 import { api, get } from "../api.ts";
+import { Find } from "../parts/find.tsx";
 import { MessageTable } from "../parts/message-table.tsx";
-import { complain } from "../parts/notices.tsx";
 import { Head, Problem } from "../parts/pieces.tsx";
-import { change, go, place } from "../router.ts";
+import { change, place } from "../router.ts";
 import { session } from "../session.ts";
-import type { LaneAnswer, MessageRow } from "../types.ts";
+import type { MessageRow } from "../types.ts";
 
 const STATUSES = ["pending", "processing", "completed", "dead_letter"] as const;
 const FIELDS = ["queue", "partition", "status", "from", "to"] as const;
@@ -62,7 +62,7 @@ export function Messages() {
         </button>
       </Head>
       <Filters values={values} />
-      <Find queue={values.queue ?? ""} partition={values.partition ?? ""} />
+      <Find queue={values.queue || null} partition={values.partition || null} />
       <Problem error={error} />
       {needsQueue && <p class="hint">This credential may use some queues only: name one.</p>}
       <div aria-busy={isBusy}>{listed && <MessageTable messages={listed.messages} />}</div>
@@ -111,38 +111,6 @@ function Filters({ values }: { values: Readonly<Record<string, string | null>> }
         <span>To</span>
         <input name="to" type="datetime-local" step={1} value={values.to ?? ""} onChange={set} />
       </label>
-    </form>
-  );
-}
-
-/** The log has no index over all lanes, so the lane must be known. */
-function Find({ queue, partition }: { queue: string; partition: string }) {
-  const [transaction, setTransaction] = useState("");
-  const find = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    try {
-      const lane = await get<LaneAnswer>(api(["queues", queue, "partitions", partition || "Default"]));
-      await get(api(["messages", lane.id, transaction]));
-      go(["messages", lane.id, transaction]);
-    } catch (failure) {
-      complain(failure);
-    }
-  };
-  return (
-    <form class="filters" aria-label="Find one message" onSubmit={find}>
-      <label class="field">
-        <span>Find by transactionId, in the queue and lane above</span>
-        <input
-          name="transactionId"
-          class="mono"
-          required
-          value={transaction}
-          onInput={(event) => setTransaction(event.currentTarget.value)}
-        />
-      </label>
-      <button type="submit" disabled={queue === ""}>
-        Open
-      </button>
     </form>
   );
 }
