@@ -153,6 +153,8 @@ describe("users", () => {
     for (const text of texts)
       assert.doesNotMatch(text, /a-password-of|guess-number|hal-has-another|another-pass/);
     assert.doesNotMatch(listed.text, /scrypt/);
+    assert.match(system.broker.output(), /"event":"user\.refused".*"user":"fay"/);
+    assert.doesNotMatch(system.broker.output(), /nobody at all/);
     assert.doesNotMatch(system.broker.output(), /qs_[0-9a-f]{8}_/);
   });
 });

@@ -214,6 +214,9 @@ describe("what the web page does", { skip: noBrowser }, () => {
     const found = page.getByRole("region", { name: "Found" });
     await found.getByRole("link", { name: "needle" }).waitFor();
     await found.getByRole("link", { name: "b", exact: true }).waitFor();
+    assert.equal(await page.getByRole("link", { name: "t3" }).count(), 0, "the list waits meanwhile");
+    await press("Back to the list");
+    await page.getByRole("link", { name: "t3" }).first().waitFor();
     await page.getByLabel("Find by transactionId, in the queue above").fill("nowhere");
     await press("Find");
     await found.getByText("There is no message with this transactionId.").waitFor();

@@ -512,7 +512,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     openPaths: listOf(config.openPaths),
     now,
   });
-  const passwords = new PasswordCheck({ read: (name) => users.read(name), now });
+  const passwords = new PasswordCheck({
+    read: (name) => users.read(name),
+    wrong: (user, remote) =>
+      log.warn({ message: `Somebody tried to sign in as ${user} in vain`, user, remote }, "user.refused"),
+    now,
+  });
   const queueOfPartition = async (partition: number): Promise<string | undefined> =>
     (await directory.openById(partition))?.queue.name;
   const groups = new ConsumerGroups({

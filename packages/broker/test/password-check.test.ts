@@ -25,6 +25,7 @@ test("one that was hashed with another cost goes on to count, and one letter in 
 function checked() {
   const clock = { ms: 0 };
   const compared: string[] = [];
+  const told: string[] = [];
   let busy = 0;
   let busyMax = 0;
   const check = new PasswordCheck({
@@ -39,6 +40,7 @@ function checked() {
       busy -= 1;
       return password === stored;
     },
+    wrong: (name, address) => told.push(`${name} from ${address}`),
     now: () => clock.ms,
   });
   const say = async (name: string, password: string, address = "a"): Promise<string> => {
@@ -49,16 +51,17 @@ function checked() {
       return error instanceof TooManyRequests ? `wait ${error.waitMs}` : error.message;
     }
   };
-  return { clock, compared, say, busyMax: () => busyMax };
+  return { clock, compared, told, say, busyMax: () => busyMax };
 }
 
 test("nobody's name is compared as anybody's, and answered in the same words", async () => {
-  const { say, compared } = checked();
+  const { say, compared, told } = checked();
   assert.equal(await say("ada", "right"), "user 1");
   assert.equal(await say("ada", "wrong"), "Wrong user or password");
   assert.equal(await say("nobody", "wrong"), "Wrong user or password");
   assert.equal(await say("old", "right"), "Wrong user or password", "expired");
   assert.equal(compared.length, 4);
+  assert.deepEqual(told, ["ada from a", "old from a"], "a name that nobody has may be a password");
   assert.match(compared[2]!, /^\$scrypt\$ln=15,r=8,p=3\$/);
 });
 

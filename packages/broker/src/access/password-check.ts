@@ -19,6 +19,8 @@ export interface StoredUser {
 export interface PasswordCheckOptions {
   readonly read: (name: string) => Promise<StoredUser | undefined>;
   readonly compare?: typeof isPassword;
+  /** Told of users that exist only: whoever types a password in the place of a name has it in no log. */
+  readonly wrong: (name: string, address: string) => void;
   readonly now: () => number;
 }
 
@@ -51,7 +53,7 @@ export class PasswordCheck {
     const giveBack = this.#takeAttempt(name, address);
     let isWrong = false;
     try {
-      const user = await this.#turns.take(() => this.#compare(name, password));
+      const user = await this.#turns.take(() => this.#compare(name, password, address));
       isWrong = user === undefined;
       if (user) return user;
     } finally {
@@ -74,11 +76,13 @@ export class PasswordCheck {
     };
   }
 
-  async #compare(name: string, password: string): Promise<StoredUser | undefined> {
-    const { read, compare = isPassword } = this.#options;
+  async #compare(name: string, password: string, address: string): Promise<StoredUser | undefined> {
+    const { read, wrong, compare = isPassword } = this.#options;
     const user = await read(name);
     const isRight = await compare(password, user?.password ?? this.#nobodys);
     const isExpired = user?.expiresAtMs != null && user.expiresAtMs <= Date.now();
-    return isRight && !isExpired ? user : undefined;
+    if (isRight && !isExpired) return user;
+    if (user) wrong(name, address);
+    return undefined;
   }
 }

@@ -36,6 +36,8 @@ export function Messages() {
     limit: PER_PAGE,
   });
   const needsQueue = session.value?.queues !== null && !values.queue;
+  // What is found stands in the place of the list.
+  const isFinding = query.has("find");
 
   const load = async (page?: string): Promise<void> => {
     setBusy(true);
@@ -51,13 +53,13 @@ export function Messages() {
   };
   // Another filter is another list.
   useEffect(() => {
-    if (!needsQueue) void load();
-  }, [path]);
+    if (!needsQueue && !isFinding) void load();
+  }, [path, isFinding]);
 
   return (
     <>
       <Head title="Messages">
-        <button type="button" disabled={isBusy} onClick={() => void load()}>
+        <button type="button" disabled={isBusy || isFinding} onClick={() => void load()}>
           Refresh
         </button>
       </Head>
@@ -65,8 +67,8 @@ export function Messages() {
       <Find queue={values.queue || null} partition={values.partition || null} />
       <Problem error={error} />
       {needsQueue && <p class="hint">This credential may use some queues only: name one.</p>}
-      <div aria-busy={isBusy}>{listed && <MessageTable messages={listed.messages} />}</div>
-      {listed?.nextPage && (
+      <div aria-busy={isBusy}>{!isFinding && listed && <MessageTable messages={listed.messages} />}</div>
+      {!isFinding && listed?.nextPage && (
         <div class="pager">
           <button type="button" disabled={isBusy} onClick={() => void load(listed.nextPage!)}>
             Show more

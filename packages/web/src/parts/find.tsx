@@ -37,6 +37,10 @@ export function Find({ queue, partition }: { queue: string | null; partition: st
     change({ find: typed });
     setRound(round + 1);
   };
+  const clear = (): void => {
+    setTyped("");
+    change({ find: null });
+  };
   const where =
     partition !== null ? "in the lane above" : queue !== null ? "in the queue above" : "in all queues";
   return (
@@ -54,6 +58,11 @@ export function Find({ queue, partition }: { queue: string | null; partition: st
           />
         </label>
         <button type="submit">Find</button>
+        {wanted !== "" && (
+          <button type="button" onClick={clear}>
+            Back to the list
+          </button>
+        )}
       </form>
       {wanted !== "" && (
         <Found
@@ -126,11 +135,9 @@ function Found({ path }: { path: string }) {
           )
         }
       >
-        <progress
-          aria-label="Messages searched"
-          max={Math.max(1, total)}
-          value={state === "complete" ? Math.max(1, total) : searched}
-        />
+        {state !== "complete" && (
+          <progress aria-label="Messages searched" max={Math.max(1, total)} value={searched} />
+        )}
         <p class="unseen" role="status">
           {state === "searching" ? "Searching" : outcome(search)}
         </p>
