@@ -227,6 +227,36 @@ test("keys: a key may do what its role says, and a revoked one nothing", async (
   await until("the key is revoked", async () => (await queen(["push", "orders-1", "1"], shop)).code === 3);
 });
 
+test("users: the password comes by a pipe, and a user can be removed again", async () => {
+  const adminKey = "an admin key that is long enough for the broker";
+  const { broker } = await system.another({ QUEEN_ADMIN_KEY: adminKey });
+  const admin = { env: { QUEEN_URL: broker.url, QUEEN_TOKEN: adminKey } };
+  const input = "a password of tests\nand more\n";
+  const made = await queen(["users", "add", "ada", "--queue", "orders*"], { ...admin, input });
+  assert.equal(made.code, 0, made.stderr);
+  const { name, role, queues } = made.json() as Record<string, unknown>;
+  assert.deepEqual([name, role, queues], ["ada", "read-only", ["orders*"]]);
+  const signIn = async (password: string): Promise<number> => {
+    const response = await fetch(`${broker.url}/api/v1/session`, {
+      method: "POST",
+      headers: { "Queen-Page": "1" },
+      body: JSON.stringify({ user: "ada", password }),
+    });
+    return response.status;
+  };
+  assert.equal(await signIn("a password of tests"), 200);
+  const none = await queen(["users", "password", "ada"], admin);
+  assert.equal(none.code, 1);
+  assert.match(none.stderr, /A password is needed/);
+  assert.equal((await queen(["users", "password", "ada"], { ...admin, input: "another password" })).code, 0);
+  assert.deepEqual([await signIn("a password of tests"), await signIn("another password")], [401, 200]);
+  const [listed] = (await queen(["users", "list"], admin)).lines();
+  assert.deepEqual([listed.name, listed.sessions], ["ada", 1]);
+  assert.equal((await queen(["users", "remove", "ada"], admin)).code, 1, "nobody can be asked");
+  assert.equal((await queen(["users", "remove", "ada", "--yes"], admin)).code, 0);
+  assert.equal(await signIn("another password"), 401);
+});
+
 test("one list in four formats says the same", async () => {
   const queue = newQueue("formats");
   await system.client.push(numbered(queue, 3));

@@ -113,6 +113,31 @@ describe("in a terminal", { skip: terminalMissing }, () => {
     await terminal.shows(/code=130/);
   });
 
+  test("a password is asked for twice and not shown; Ctrl-C ends it", async () => {
+    terminal.clear();
+    terminal.enter("queen users add ada; echo done=$?");
+    await terminal.shows(/Password of ada:/);
+    terminal.enter("a password of tests");
+    await terminal.shows(/Once more:/);
+    terminal.enter("a password of tests");
+    const screen = await terminal.shows(/done=0/);
+    assert.match(screen, /ada/);
+    assert.doesNotMatch(screen, /of tests/);
+    terminal.clear();
+    terminal.enter("queen users password ada; echo done=$?");
+    await terminal.shows(/Password of ada:/);
+    terminal.enter("another password");
+    await terminal.shows(/Once more:/);
+    terminal.enter("yet another password");
+    assert.match(await terminal.shows(/done=1/), /The two are not the same/);
+    terminal.clear();
+    terminal.enter("queen users password ada");
+    await terminal.shows(/Password of ada:/);
+    terminal.press("C-c");
+    terminal.enter("echo code=$?");
+    await terminal.shows(/code=130/);
+  });
+
   test("adopt has a bar and ends with a table that compares the lanes", async () => {
     const other = await OtherQueen.create();
     try {

@@ -514,3 +514,36 @@ test("a preview says what a seek then does, and moves nothing", async () => {
   }
   assert.equal((await send("GET", `${GROUPS}/g/queues/${queue}/seek`)).status, 400);
 });
+
+test("a broker notes how far groups are behind, and tells it by stretches of time", async () => {
+  const queue = newQueue();
+  await system.client.push(numbered(queue, 5));
+  const { messages } = await system.client.pop(queue, { consumerGroup: "behind", batch: 2 });
+  await system.client.ackMessages(messages);
+  await age(queue, 120);
+  // What was noted before, and a pass that is due for whoever asks next: a broker that starts.
+  await system.database.query(
+    `insert into queen.group_minutes (group_id, minute, pending, age_ms)
+     select g.id, date_trunc('minute', now()) - 300 * interval '1 minute', 700, 9000
+       from queen.consumer_groups g join queen.queues q on q.id = g.queue_id where q.name = $1`,
+    [queue],
+  );
+  await system.database.query(
+    `update queen.sweeps set started_at = started_at - interval '1 hour', finished_at = finished_at - interval '1 hour'
+      where name = 'lag'`,
+  );
+  await system.another();
+  const path = `${GROUPS}/behind/queues/${queue}/lag`;
+  const { series, bucketMinutes } = await until("it is noted", async () => {
+    const { json } = await send("GET", path);
+    return json.series.length > 0 ? json : undefined;
+  });
+  const last = series.at(-1);
+  assert.deepEqual([bucketMinutes, last.messages], [1, 3]);
+  assert.ok(last.oldestSeconds >= 120, `${last.oldestSeconds} s`);
+  const { json: day } = await send("GET", `${path}?minutes=1440`);
+  assert.equal(day.bucketMinutes, 15);
+  assert.deepEqual([day.series[0].messages, day.series[0].oldestSeconds], [700, 9]);
+  assert.equal(day.series.at(-1).messages, 3);
+  assert.deepEqual((await send("GET", `${GROUPS}/nobody/queues/${queue}/lag`)).json.series, []);
+});

@@ -651,3 +651,60 @@ test("dlq: a message is finished for the group and stands among its dead letters
   const wrong = await send("POST", `${path(partitionId, "t1")}/dlq`, { error: 5 });
   assert.equal(wrong.status, 400);
 });
+
+test("a transactionId is found in a whole queue, or in all, with how far the search is and a way to go on", async () => {
+  const queue = newQueue("found");
+  for (const lane of ["a", "b", "c"]) await pushTogether(queue, 40, lane);
+  const partition = await pushTogether(queue, 1, "b", 90);
+  const { messages } = await system.client.pop(queue, { partition: "b", consumerGroup: "worker", batch: 41 });
+  await system.client.ackMessages(messages);
+
+  const [found] = (await list(`queue=${queue}&transactionId=t90`)).messages;
+  assert.deepEqual(
+    [found.partition, found.partitionId, found.status, found.busStatus],
+    ["b", partition, "completed", { consumedBy: 1, totalGroups: 1 }],
+  );
+  const whole = await send("GET", path(partition, "t90"));
+  assert.equal(whole.json.id, found.id);
+  assert.deepEqual((await list("transactionId=t90&limit=1")).messages[0].transactionId, "t90");
+
+  const lanes: string[] = [];
+  let page: string | null = "";
+  let before = -1;
+  while (page !== null) {
+    const step: Awaited<ReturnType<typeof list>> = await list(
+      `queue=${queue}&transactionId=t3&limit=1&page=${page}`,
+    );
+    lanes.push(...step.messages.map((message: { partition: string }) => message.partition));
+    assert.ok(step.search.searched >= before && step.search.searched <= step.search.total);
+    before = step.search.searched;
+    page = step.nextPage;
+  }
+  assert.deepEqual(lanes, ["a", "b", "c"]);
+  assert.equal(before, 121);
+  const nowhere = await list(`queue=${queue}&transactionId=nowhere`);
+  assert.deepEqual(
+    [nowhere.messages, nowhere.nextPage, nowhere.search],
+    [[], null, { searched: 121, total: 121 }],
+  );
+  const inLane = await list(`queue=${queue}&partition=c&transactionId=t3`);
+  assert.deepEqual([inLane.messages.length, inLane.search.total], [1, 40]);
+  assert.deepEqual((await list("queue=no-such-queue&transactionId=t3")).search, { searched: 0, total: 0 });
+});
+
+test("a search refuses filters that it does not know, and pages of other lists", async () => {
+  const queue = newQueue();
+  await pushTogether(queue, 1);
+  for (const more of [
+    "status=pending",
+    "from=2026-01-01T00:00:00Z",
+    "page=1.2.3",
+    "page=s9.0.0..0.0",
+    "page=s1",
+  ]) {
+    const { status } = await send("GET", `/api/v1/messages?queue=${queue}&transactionId=t0&${more}`);
+    assert.equal(status, 400, more);
+  }
+  const { status } = await send("GET", `/api/v1/messages?queue=${queue}&page=s1.0.0..0.0`);
+  assert.equal(status, 400);
+});

@@ -193,7 +193,7 @@ describe("with short intervals", () => {
     const { sweeps } = (await system.client.request("GET", "/api/v1/system/sweeps")).json;
     assert.deepEqual(
       sweeps.map((each: { name: string }) => each.name),
-      ["eviction", "leases", "metrics", "partitions", "retention"],
+      ["eviction", "lag", "leases", "metrics", "partitions", "retention"],
     );
     for (const each of sweeps) {
       assert.ok(

@@ -2,8 +2,14 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { noBrowser, openPage, startBrowser, type WatchedPage } from "../support/browser.ts";
-import { type System, startSystem } from "../support/system.ts";
+import {
+  checkAccessibility,
+  noBrowser,
+  openPage,
+  startBrowser,
+  type WatchedPage,
+} from "../support/browser.ts";
+import { type System, startSystem, until } from "../support/system.ts";
 
 describe("what the web page does", { skip: noBrowser }, () => {
   let system: System;
@@ -24,6 +30,12 @@ describe("what the web page does", { skip: noBrowser }, () => {
   // biome-ignore lint/suspicious/noExplicitAny: whatever the broker answers; a wrong shape fails the assertion on it
   const get = async (path: string): Promise<any> =>
     (await system.client.request("GET", `/api/v1/${path}`)).json;
+  /** Figures are kept for a moment. */
+  const holds = (queue: string, messages: number) =>
+    until(
+      `${queue} holds ${messages} messages`,
+      async () => (await get(`resources/queues/${queue}`)).totals.total === messages,
+    );
   const open = async (address: string): Promise<void> => {
     await page.goto(`${system.broker.url}/#/${address}`);
     await page.locator("main h1").waitFor();
@@ -102,7 +114,7 @@ describe("what the web page does", { skip: noBrowser }, () => {
       .fill("goes");
     await clear.click();
     await told("Removed 5 messages.");
-    assert.equal((await get("resources/queues/goes")).totals.total, 0);
+    await holds("goes", 0);
 
     await press("Delete");
     await dialog().waitFor();
@@ -143,7 +155,7 @@ describe("what the web page does", { skip: noBrowser }, () => {
       .fill("one");
     await dialog().getByRole("button", { name: "Remove all messages" }).click();
     await told("Removed 3 messages.");
-    assert.equal((await get("resources/queues/lanes")).totals.total, 0);
+    await holds("lanes", 0);
   });
 
   test("retries, buries, copies and deletes a message", async () => {
@@ -162,10 +174,10 @@ describe("what the web page does", { skip: noBrowser }, () => {
     await told("Moved to the dead letters.");
     assert.equal((await get("dlq?queue=single")).total, 1);
 
-    const { total } = (await get("resources/queues/single")).totals; // a retry of a finished message is a copy
+    await holds("single", 3); // a retry of a finished message is a copy
     await press("Push a copy");
     await told(/A copy was pushed/);
-    assert.equal((await get("resources/queues/single")).totals.total, total + 1);
+    await holds("single", 4);
 
     await open(`messages/${partition}/t1`);
     await page.getByLabel("Payload", { exact: true }).waitFor();
@@ -188,9 +200,49 @@ describe("what the web page does", { skip: noBrowser }, () => {
     await page.getByLabel("Lane", { exact: true }).fill("p1");
     await page.getByLabel("Lane", { exact: true }).press("Enter");
     await page.getByRole("link", { name: "t2" }).waitFor();
-    await page.getByLabel(/Find by transactionId/).fill("t2");
-    await press("Open");
+    await page.getByLabel("Find by transactionId, in the lane above").fill("t2");
+    await press("Find");
+    const found = page.getByRole("region", { name: "Found" });
+    await found.getByRole("link", { name: "t2" }).click();
     await page.getByRole("heading", { name: "t2", level: 1 }).waitFor();
+  });
+
+  test("finds a transactionId without its lane, shows how far it is, and can be stopped", async () => {
+    for (const lane of ["a", "b", "c"]) await push("wide", 4, lane);
+    await system.client.push([{ queue: "wide", partition: "b", transactionId: "needle", payload: 1 }]);
+    await open("messages?queue=wide&find=needle");
+    const found = page.getByRole("region", { name: "Found" });
+    await found.getByRole("link", { name: "needle" }).waitFor();
+    await found.getByRole("link", { name: "b", exact: true }).waitFor();
+    assert.equal(await page.getByRole("link", { name: "t3" }).count(), 0, "the list waits meanwhile");
+    await press("Back to the list");
+    await page.getByRole("link", { name: "t3" }).first().waitFor();
+    await page.getByLabel("Find by transactionId, in the queue above").fill("nowhere");
+    await press("Find");
+    await found.getByText("There is no message with this transactionId.").waitFor();
+    await found.getByText("searched 13 of 13 messages").waitFor();
+
+    // A log that takes long: the broker is made to answer as if there were much more of it.
+    let steps = 0;
+    await page.route(/transactionId=nowhere/, async (route) => {
+      steps += 1;
+      const search = { searched: 40_000 * steps, total: 1_200_000 };
+      await route.fulfill({ json: { messages: [], nextPage: `s1.1.${steps}..0.0`, search } });
+    });
+    await press("Find");
+    await found.getByText(/searched \d+0,000 of 1,200,000 messages/).waitFor();
+    await checkAccessibility(page, "a search");
+    await found.getByRole("button", { name: "Stop" }).click();
+    await found.getByRole("button", { name: "Search on" }).waitFor();
+    await page.unroute(/transactionId=nowhere/);
+    await found.getByRole("button", { name: "Search on" }).click();
+    await found.getByText("There is no message with this transactionId.").waitFor();
+
+    await page.getByLabel("Queue", { exact: true }).fill("");
+    await page.getByLabel("Queue", { exact: true }).press("Enter");
+    await page.getByLabel("Find by transactionId, in all queues").fill("needle");
+    await press("Find");
+    await found.getByRole("link", { name: "wide", exact: true }).waitFor();
   });
 
   test("says what a seek would do, does it, and forgets a group", async () => {
@@ -199,6 +251,13 @@ describe("what the web page does", { skip: noBrowser }, () => {
     await system.client.ackMessages(messages);
     await open("groups/worker/seeks");
     await page.getByText("of 1 met").waitFor();
+    await page.getByRole("img", { name: "Unfinished messages. Now: unfinished 2" }).waitFor();
+    await page.getByRole("img", { name: /^Age of the oldest unfinished message\. Now: oldest/ }).waitFor();
+    const week = page.waitForRequest((request) =>
+      decodeURIComponent(request.url()).includes("groups/worker/queues/seeks/lag?minutes=10080"),
+    );
+    await page.getByRole("link", { name: "7 d" }).click();
+    await week;
     await press("Seek");
     const again = dialog().locator("dd").first();
     await dialog().getByText("4 messages").waitFor(); // an hour ago: what was finished comes again
@@ -261,7 +320,7 @@ describe("what the web page does", { skip: noBrowser }, () => {
     await dialog().getByRole("button", { name: "Purge 4 letters" }).click();
     await told("Purged 4 dead letters.");
     assert.equal((await get("dlq?queue=dead")).total, 0);
-    assert.equal((await get("resources/queues/dead")).totals.total, 14);
+    await holds("dead", 14);
   });
 
   test("switches maintenance on and off", async () => {

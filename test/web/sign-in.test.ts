@@ -42,6 +42,7 @@ describe("the web page with authentication", { skip: noBrowser }, () => {
   const signIn = async (credential: string, url = `${system.broker.url}/`) => {
     const watched = await openPage(browser);
     await watched.page.goto(url);
+    await watched.page.getByRole("radio", { name: "Token or key" }).check();
     await watched.page.getByLabel("Token or API key").fill(credential);
     await watched.page.getByRole("button", { name: "Sign in" }).click();
     return watched;
@@ -64,6 +65,37 @@ describe("the web page with authentication", { skip: noBrowser }, () => {
     await page.getByLabel("Token or API key").waitFor();
     await page.reload();
     await page.getByLabel("Token or API key").waitFor();
+    await close();
+  });
+
+  test("a user signs in by name and password, with the keyboard alone, and is out when the password changes", async () => {
+    const users = "/api/v1/system/users";
+    const password = "a-password-of-tests";
+    const body = { name: "ada", password, role: "read-only" };
+    assert.equal((await system.client.request("POST", users, body, admin)).status, 201);
+    const { page, complaints, close } = await openPage(browser);
+    await page.goto(`${system.broker.url}/#/queues`);
+    await page.getByLabel("User", { exact: true }).waitFor();
+    await checkAccessibility(page, "the sign-in by password");
+    assert.deepEqual(complaints(), []);
+    await page.keyboard.type("ada");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("not-the-password");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").waitFor();
+    assert.match(await page.getByRole("alert").innerText(), /Wrong user or password/);
+    complaints(); // the refusal
+    await page.keyboard.press("ControlOrMeta+a");
+    await page.keyboard.type(password);
+    await page.keyboard.press("Enter");
+    await page.getByText("user ada").waitFor();
+    await page.getByRole("heading", { name: "Queues", level: 1 }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "New queue" }).count(), 0);
+    assert.equal(await page.evaluate("document.cookie"), "");
+    await page.getByText("Live", { exact: true }).waitFor();
+    assert.deepEqual(complaints(), []);
+    await system.client.request("POST", `${users}/ada/password`, { password: "another-password" }, admin);
+    await page.getByLabel("User", { exact: true }).waitFor();
     await close();
   });
 

@@ -6,11 +6,13 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ApiKeyVerifier } from "./access/api-key-verifier.ts";
 import { AuditLog } from "./access/audit-log.ts";
 import { Guard } from "./access/guard.ts";
+import { PasswordCheck } from "./access/password-check.ts";
 import { RateLimiter } from "./access/rate-limiter.ts";
 import type { Role } from "./access/roles.ts";
+import { API_KEY, USER_SESSION } from "./access/secret.ts";
+import { SecretVerifier } from "./access/secret-verifier.ts";
 import { Tally } from "./access/tally.ts";
 import { TokenVerifier } from "./access/token-verifier.ts";
 import { Batcher, type BatchKind } from "./batching/batcher.ts";
@@ -27,12 +29,14 @@ import { DeadLetters } from "./control/dead-letters.ts";
 import { Diagnosis } from "./control/diagnosis.ts";
 import { Figures } from "./control/figures.ts";
 import { Maintenance } from "./control/maintenance.ts";
+import { MessageSearch } from "./control/message-search.ts";
 import { Messages } from "./control/messages.ts";
 import { Pausing } from "./control/pausing.ts";
 import { Queues } from "./control/queues.ts";
 import { NO_SPOOL, type SpoolFigures } from "./control/spool-figures.ts";
 import { Sweeps } from "./control/sweeps.ts";
 import { Traces } from "./control/traces.ts";
+import { Users } from "./control/users.ts";
 import { Admin } from "./http/admin.ts";
 import { AnalyticsRoutes } from "./http/analytics.ts";
 import { ApiKeyRoutes } from "./http/api-keys.ts";
@@ -57,6 +61,7 @@ import { StatusRoutes } from "./http/status.ts";
 import { SweepRoutes } from "./http/sweeps.ts";
 import { TracedDataPlane } from "./http/traced-data-plane.ts";
 import { TraceRoutes } from "./http/traces.ts";
+import { UserRoutes } from "./http/users.ts";
 import { Directory } from "./lanes/directory.ts";
 import type { Lane } from "./lanes/lane.ts";
 import { SegmentCache } from "./lanes/segment-cache.ts";
@@ -494,17 +499,25 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     }
   };
   const keys = new ApiKeys(use);
+  const users = new Users(use);
+  const hasKeys = config.keysEnabled || config.adminKey !== undefined;
   const auditEntries = new AuditEntries(use);
   const audit = new AuditLog({ write: (rows) => auditEntries.write(rows), log });
   const tokens = tokenVerifier(config, log, now);
   const guard = new Guard({
     tokens,
-    keys:
-      config.keysEnabled || config.adminKey !== undefined
-        ? new ApiKeyVerifier({ read: (id) => keys.read(id), now })
-        : undefined,
+    keys: hasKeys ? new SecretVerifier({ kind: API_KEY, read: (id) => keys.read(id), now }) : undefined,
+    sessions: hasKeys
+      ? new SecretVerifier({ kind: USER_SESSION, read: (id) => users.readSession(id), now })
+      : undefined,
     adminKey: config.adminKey,
     openPaths: listOf(config.openPaths),
+    now,
+  });
+  const passwords = new PasswordCheck({
+    read: (name) => users.read(name),
+    wrong: (user, remote) =>
+      log.warn({ message: `Somebody tried to sign in as ${user} in vain`, user, remote }, "user.refused"),
     now,
   });
   const queueOfPartition = async (partition: number): Promise<string | undefined> =>
@@ -725,9 +738,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         data: dataPlane,
         admin,
         keys: new ApiKeyRoutes(keys, auditEntries, readTimestamp),
-        groups: new ConsumerGroupRoutes(groups, readTimestamp),
+        users: new UserRoutes(users, readTimestamp),
+        groups: new ConsumerGroupRoutes(groups, readTimestamp, clockMs),
         letters: new DeadLetterRoutes(letters, readTimestamp, keyring),
-        messages: new MessageRoutes(messages, readTimestamp, keyring),
+        messages: new MessageRoutes(messages, new MessageSearch(use, messages), readTimestamp, keyring),
         resources: new ResourceRoutes({
           figures,
           throughput: () => analytics.throughput(),
@@ -749,7 +763,18 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         analytics: new AnalyticsRoutes({ analytics, readTimestamp, clockMs }),
         sweeps: new SweepRoutes({ sweeps: new Sweeps(use), readTimestamp, clockMs }),
         spool: new SpoolRoutes(spool, seal, spoolFolder ?? null),
-        sessions: new SessionRoutes({ guard, isTls: config.tlsCertificateFile !== undefined, version }),
+        sessions: new SessionRoutes({
+          guard,
+          users: hasKeys
+            ? {
+                check: (name, password, address) => passwords.check(name, password, address),
+                start: (user) => users.startSession(user),
+                end: (credential) => users.endSession(credential),
+              }
+            : undefined,
+          isTls: config.tlsCertificateFile !== undefined,
+          version,
+        }),
         live,
         page: new Page(PAGE_FOLDER),
       },

@@ -162,7 +162,7 @@ export const VARIABLES = [
   { name: "JWT_ROLE_CONSUME", field: "roleConsume", group: "Security", kind: "text", default: "consume",
     meaning: "What tokens call the role consume." },
   { name: "QUEEN_API_KEYS", field: "keysEnabled", group: "Security", kind: "boolean", default: false,
-    meaning: "Whether requests need an API key, or a token where JWT_ENABLED is on too." },
+    meaning: "Whether requests need an API key, a user's session, or a token where JWT_ENABLED is on too." },
   { name: "QUEEN_ADMIN_KEY", field: "adminKey", group: "Security", kind: "secret", default: { unset: "unset" },
     meaning: "A key of at least 32 characters with the role admin, to make the first API keys with; "
       + "with it requests need a credential." },

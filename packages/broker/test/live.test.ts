@@ -56,6 +56,7 @@ beforeEach(() => {
     guard: new Guard({
       tokens: undefined,
       keys: undefined,
+      sessions: undefined,
       adminKey: undefined,
       openPaths: [],
       now: () => nowMs,

@@ -23,6 +23,7 @@ import { partitions, queueClear, queueConfigure, queueDelete, queueShow, queues 
 import { tail } from "./commands/tail.ts";
 import { tracesNamed, tracesNames, tracesShow } from "./commands/traces.ts";
 import { transaction } from "./commands/transaction.ts";
+import { usersAdd, usersList, usersPassword, usersRemove } from "./commands/users.ts";
 
 export interface Chapter {
   readonly title: string;
@@ -63,6 +64,10 @@ export const CHAPTERS: readonly Chapter[] = [
       keysCreate,
       keysList,
       keysRevoke,
+      usersAdd,
+      usersList,
+      usersPassword,
+      usersRemove,
       bench,
     ],
   },
@@ -84,5 +89,6 @@ export const FAMILIES: Readonly<Record<string, string>> = {
   groups: "Consumer groups: list, show, subscribe, delete",
   maintenance: "Modes of maintenance: status, on, off",
   keys: "API keys: create, list, revoke",
+  users: "Users of the web page: add, list, password, remove",
   context: "Brokers by name: list, set, use, delete",
 };

@@ -8,7 +8,7 @@ import { CHAPTERS, COMMANDS, FAMILIES } from "../src/commands.ts";
 
 const EXPECTED =
   "push pop tail ack queues queue partitions messages groups seek lag dlq traces transaction maintenance pause resume " +
-  "explain doctor bench migrate config keys completion adopt serve context";
+  "explain doctor bench migrate config keys users completion adopt serve context";
 
 test("every command of the plan is there", () => {
   const words = new Set(COMMANDS.map(({ name }) => name.split(" ")[0]));

@@ -7,6 +7,7 @@ export type Access = "read" | "produce" | "consume" | "write" | "admin";
 
 export interface Session {
   readonly authentication: boolean;
+  readonly passwords: boolean;
   readonly name: string | null;
   readonly roles: readonly string[];
   readonly access: readonly string[];
@@ -29,8 +30,11 @@ export async function readSession(): Promise<void> {
   }
 }
 
-export async function signIn(credential: string): Promise<void> {
-  session.value = await post<Session>("api/v1/session", { credential });
+/** What a person shows: a token or a key, or who he is and his password. */
+export type Shown = { readonly credential: string } | { readonly user: string; readonly password: string };
+
+export async function signIn(shown: Shown): Promise<void> {
+  session.value = await post<Session>("api/v1/session", shown);
 }
 
 export async function signOut(): Promise<void> {

@@ -4,11 +4,11 @@
  * costs neither the database nor those behind the same proxy anything.
  */
 import { BrokerError } from "@queen/protocol";
-import { hashApiKey, isSameHash } from "./api-key.ts";
-import type { ApiKeyVerifier } from "./api-key-verifier.ts";
 import { ANYBODY, Identity, NOBODY } from "./identity.ts";
 import { RateLimiter } from "./rate-limiter.ts";
 import type { Access } from "./roles.ts";
+import { hashSecret, isSameHash } from "./secret.ts";
+import type { SecretVerifier } from "./secret-verifier.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 import { TooManyRequests } from "./too-many-requests.ts";
 
@@ -16,7 +16,9 @@ export interface GuardOptions {
   /** Undefined: no tokens are accepted. */
   readonly tokens: TokenVerifier | undefined;
   /** Undefined: no keys are accepted. */
-  readonly keys: ApiKeyVerifier | undefined;
+  readonly keys: SecretVerifier | undefined;
+  /** Sessions of users; undefined: there are no users. */
+  readonly sessions: SecretVerifier | undefined;
   /** The administrator's own key; undefined: there is none. */
   readonly adminKey: string | undefined;
   /** Paths that are open to everybody; one that ends in `/` and is longer stands for all below it. */
@@ -81,10 +83,10 @@ export class Guard {
   }
 
   #verify(credential: string): Identity | Promise<Identity> {
-    const { keys, tokens } = this.#options;
+    const { keys, sessions, tokens } = this.#options;
     if (this.#isAdministrator(credential)) return ADMINISTRATOR;
-    const byKey = keys?.verify(credential);
-    if (byKey) return byKey;
+    const bySecret = keys?.verify(credential) ?? sessions?.verify(credential);
+    if (bySecret) return bySecret;
     if (tokens) return tokens.verify(credential);
     throw new BrokerError("UNAUTHENTICATED", "Invalid API key");
   }
@@ -96,13 +98,14 @@ export class Guard {
 
   /** Whether it was right a while ago, or is the administrator's. */
   #isKnown(credential: string): boolean {
-    const { keys, tokens } = this.#options;
-    return this.#isAdministrator(credential) || keys?.knows(credential) || tokens?.knows(credential) || false;
+    const { keys, sessions, tokens } = this.#options;
+    const verifiers = [keys, sessions, tokens];
+    return this.#isAdministrator(credential) || verifiers.some((each) => each?.knows(credential));
   }
 
   #isAdministrator(credential: string): boolean {
     const { adminKey } = this.#options;
-    return adminKey !== undefined && isSameHash(hashApiKey(adminKey), hashApiKey(credential));
+    return adminKey !== undefined && isSameHash(hashSecret(adminKey), hashSecret(credential));
   }
 
   #isOpen(path: string): boolean {

@@ -39,6 +39,12 @@ export class RateLimiter {
     return this.#waitMs(tokens);
   }
 
+  /** Puts a token back that turned out not to count. */
+  giveBack(key: string): void {
+    const known = this.#buckets.get(key);
+    if (known) known.tokens = Math.min(this.#options.burst, known.tokens + 1);
+  }
+
   #tokens(key: string, nowMs: number): number {
     const { perSecond, burst } = this.#options;
     const known = this.#buckets.get(key);

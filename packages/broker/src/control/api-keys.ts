@@ -1,8 +1,9 @@
 /** API keys as administrators make, list and revoke them. */
 import { BrokerError } from "@queen/protocol";
-import { formatApiKey, hashApiKey, newApiKeySecret } from "../access/api-key.ts";
-import type { StoredApiKey } from "../access/api-key-verifier.ts";
-import type { Role } from "../access/roles.ts";
+import { Identity } from "../access/identity.ts";
+import { isRole, type Role } from "../access/roles.ts";
+import { API_KEY, hashSecret, newSecret } from "../access/secret.ts";
+import type { StoredSecret } from "../access/secret-verifier.ts";
 import { unixMilliseconds } from "../operations/timestamp.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
@@ -33,11 +34,11 @@ export class ApiKeys {
   }
 
   async make({ name, role, queues, expiresAt, createdBy }: NewApiKey): Promise<MadeApiKey> {
-    const secret = newApiKeySecret();
+    const secret = newSecret();
     const [made] = await this.#use((session) =>
       session.run(statements.makeApiKey, [
         name,
-        hashApiKey(secret),
+        hashSecret(secret),
         role,
         queues === undefined ? null : JSON.stringify(queues),
         createdBy,
@@ -45,15 +46,24 @@ export class ApiKeys {
       ]),
     );
     const { id, createdAtUs } = made!;
-    return { id, key: formatApiKey(id, secret), createdAtUs };
+    return { id, key: API_KEY.format(id, secret), createdAtUs };
   }
 
   /** For the one who verifies it; undefined: there is none, or it was revoked. */
-  async read(id: number): Promise<StoredApiKey | undefined> {
+  async read(id: number): Promise<StoredSecret | undefined> {
     const [row] = await this.#use((session) => session.run(statements.readApiKey, [id]));
-    return (
-      row && { ...row, expiresAtMs: row.expiresAtUs === null ? null : unixMilliseconds(row.expiresAtUs) }
-    );
+    if (!row) return undefined;
+    const { name, role, queues, hash, expiresAtUs } = row;
+    return {
+      hash,
+      expiresAtMs: expiresAtUs === null ? null : unixMilliseconds(expiresAtUs),
+      identity: new Identity({
+        subject: `key:${name}`,
+        name: `key ${id} (${name})`,
+        roles: isRole(role) ? [role] : [],
+        queues: queues ?? undefined,
+      }),
+    };
   }
 
   list(): Promise<statements.ListedApiKeyRow[]> {

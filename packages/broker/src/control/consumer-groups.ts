@@ -5,6 +5,7 @@
 import { BrokerError } from "@queen/protocol";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
+import type { Range } from "./analytics.ts";
 
 export type { GroupLaneRow, LaggingLaneRow, ListedGroupRow } from "../postgres/statements.ts";
 
@@ -53,6 +54,17 @@ export class ConsumerGroups {
   ): Promise<statements.GroupLaneRow[]> {
     return this.#options.use((session) =>
       session.run(statements.listGroupLanes, [group, queue ?? null, limit, offset]),
+    );
+  }
+
+  /** How far the group was behind; the oldest first, without stretches of which nothing is known. */
+  lagSeries(
+    { from, to, bucketMinutes }: Range,
+    queue: string,
+    group: string,
+  ): Promise<statements.LagBucketRow[]> {
+    return this.#options.use((session) =>
+      session.run(statements.lagSeries, [from, to, bucketMinutes, queue, group]),
     );
   }
 

@@ -74,7 +74,7 @@ export interface AccessLogOptions {
 }
 
 // Names in a path that say what was changed. A transactionId is its producer's matter.
-const NAMED = ["queue", "partition", "group", "partitionId", "id"];
+const NAMED = ["queue", "partition", "group", "partitionId", "id", "user"];
 // What bodies say of it.
 const NAMED_IN_BODY = [
   ...[

@@ -22,9 +22,9 @@ function sentence(issue: Issue): string | undefined {
   switch (issue.code) {
     case "invalid_type":
       if (issue.input === undefined) return `${field} is required`;
-      return `${field} must be ${AN[issue.expected] ?? `a ${issue.expected}`}, got ${shown(issue.input)}.`;
+      return `${field} must be ${AN[issue.expected] ?? `a ${issue.expected}`}${got(field, issue.input)}.`;
     case "invalid_value":
-      return `${field} must be one of ${issue.values.join(", ")}, got ${shown(issue.input)}.`;
+      return `${field} must be one of ${issue.values.join(", ")}${got(field, issue.input)}.`;
     case "too_small":
       return `${field} must be at least ${issue.minimum}${unit(issue.origin)}.`;
     case "too_big":
@@ -34,7 +34,11 @@ function sentence(issue: Issue): string | undefined {
   }
 }
 
-const shown = (input: unknown): string => JSON.stringify(input)?.slice(0, 40) ?? typeof input;
+// What stands in these is not repeated.
+const SECRET = ["password", "credential"];
+
+const got = (field: string, input: unknown): string =>
+  SECRET.includes(field) ? "" : `, got ${JSON.stringify(input)?.slice(0, 40) ?? typeof input}`;
 
 const unit = (origin: string): string =>
   origin === "string" ? " characters long" : origin === "array" ? " long" : "";

@@ -2,9 +2,10 @@
 import { BrokerError, leaseId, messageId, partitionId } from "@queen/protocol";
 import type { ConsumerGroups, LaggingLaneRow, ListedGroupRow } from "../control/consumer-groups.ts";
 import { checkName } from "../operations/names.ts";
-import { isoMilliseconds } from "../operations/timestamp.ts";
+import { isoMilliseconds, isoSeconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
 import type { Answer, Request } from "./route.ts";
+import { HOUR_MS, readRange, type TimeQuery } from "./time-range.ts";
 import { checkTime, isoTime, type ReadTimestamp } from "./times.ts";
 
 export interface SeekBody {
@@ -23,10 +24,13 @@ const workerId = (token: number | null, partition: number): string | null =>
 export class ConsumerGroupRoutes {
   readonly #groups: ConsumerGroups;
   readonly #readTimestamp: ReadTimestamp;
+  readonly #clockMs: () => number;
 
-  constructor(groups: ConsumerGroups, readTimestamp: ReadTimestamp) {
+  /** `clockMs` is the database's. */
+  constructor(groups: ConsumerGroups, readTimestamp: ReadTimestamp, clockMs: () => number) {
     this.#groups = groups;
     this.#readTimestamp = readTimestamp;
+    this.#clockMs = clockMs;
   }
 
   async list(queue: string | undefined): Promise<Answer> {
@@ -36,6 +40,20 @@ export class ConsumerGroupRoutes {
 
   async lagging(secondsMin: number, limit: number): Promise<Answer> {
     return json(200, (await this.#groups.lagging(secondsMin, limit)).map(showLaggingLane));
+  }
+
+  async lagSeries(request: Request, query: TimeQuery): Promise<Answer> {
+    const range = await readRange(query, HOUR_MS, this.#clockMs(), this.#readTimestamp);
+    const series = await this.#groups.lagSeries(range, queue(request), group(request));
+    return json(200, {
+      timeRange: { from: range.from, to: range.to },
+      bucketMinutes: range.bucketMinutes,
+      series: series.map(({ bucketUs, pending, ageMs }) => ({
+        bucket: isoSeconds(bucketUs),
+        messages: pending,
+        oldestSeconds: Math.round(ageMs / 1000),
+      })),
+    });
   }
 
   async detail(

@@ -1,35 +1,28 @@
 /** The handlers of messages: list, one message, delete, retry, move to the dead letters. */
-import {
-  BrokerError,
-  messageId,
-  parseMessageId,
-  parsePartitionId,
-  partitionId,
-  QUEUE_MODE_GROUP,
-} from "@queen/protocol";
+import { BrokerError, messageId, parseMessageId, parsePartitionId, QUEUE_MODE_GROUP } from "@queen/protocol";
+import type { MessageSearch, SearchPlace } from "../control/message-search.ts";
 import type {
-  ListedMessageRow,
   MessageFilter,
   MessageList,
   MessagePage,
-  MessageRow,
   MessageStatus,
   Messages,
   Place,
 } from "../control/messages.ts";
-import { type Keyring, readHeader } from "../operations/encryption.ts";
+import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { checkName } from "../operations/names.ts";
-import { showQueueOptions } from "../operations/queue-options.ts";
 import { transactionIdJson } from "../operations/segment.ts";
-import { isoMicroseconds, isoMilliseconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
 import type { Answer, Request } from "./route.ts";
+import { modeType, showBrief, showFound, showListed, showMessage } from "./shown-messages.ts";
 import { checkTime, type ReadTimestamp } from "./times.ts";
 
 // Across partitions, skipping walks what it skips; a page token does not.
 const OFFSET_ACROSS_PARTITIONS_MAX = 10_000;
 const RANGE_MS_DEFAULT = 3_600_000;
+const FOUND_AT_ONCE_MAX = 50;
+const NO_READERS = { hasQueueMode: false, namedGroups: 0 };
 const ERROR_LENGTH_MAX = 8_000;
 const MOVED_BY_OPERATOR = "Moved to the dead letters by an operator";
 
@@ -43,6 +36,7 @@ export interface PageQuery {
 
 export interface ListQuery extends PageQuery {
   readonly queue: string | undefined;
+  readonly transactionId: string | undefined;
   readonly ns: string | undefined;
   readonly task: string | undefined;
   readonly from: string | undefined;
@@ -63,16 +57,22 @@ const invalid = (message: string): BrokerError => new BrokerError("VALIDATION_FA
 
 export class MessageRoutes {
   readonly #messages: Messages;
+  readonly #search: MessageSearch;
   readonly #readTimestamp: ReadTimestamp;
   readonly #keyring: Keyring;
 
-  constructor(messages: Messages, readTimestamp: ReadTimestamp, keyring: Keyring) {
+  constructor(messages: Messages, search: MessageSearch, readTimestamp: ReadTimestamp, keyring: Keyring) {
     this.#messages = messages;
+    this.#search = search;
     this.#keyring = keyring;
     this.#readTimestamp = readTimestamp;
   }
 
   async list(query: ListQuery): Promise<Answer> {
+    if (query.partition !== undefined && query.queue === undefined) {
+      throw invalid("partition needs queue: partitions of different queues may have the same name.");
+    }
+    if (query.transactionId !== undefined) return this.#find(query.transactionId, query);
     const time = async (name: "from" | "to"): Promise<string | undefined> =>
       query[name] ? checkTime(query[name], name, this.#readTimestamp) : undefined;
     const filter: MessageFilter = {
@@ -84,23 +84,37 @@ export class MessageRoutes {
       from: (await time("from")) ?? new Date(Date.now() - RANGE_MS_DEFAULT).toISOString(),
       to: await time("to"),
     };
-    if (filter.partition !== undefined && filter.queue === undefined) {
-      throw invalid("partition needs queue: partitions of different queues may have the same name.");
-    }
     const { limit, offset } = checkPage(query);
     const list = await this.#messages.list(filter, { limit, offset, after: pageEnd(query.page) });
-    const readers = list?.readers ?? { hasQueueMode: false, namedGroups: 0 };
-    return {
-      status: 200,
-      body:
-        `{"messages":[${(list?.messages ?? []).map(showListed).join(",")}],` +
-        `"mode":${JSON.stringify({
-          hasQueueMode: readers.hasQueueMode,
-          busGroupsCount: readers.namedGroups,
-          type: modeType(readers.hasQueueMode, readers.namedGroups),
-        })},` +
-        `"nextPage":${nextPage(list) ?? "null"},"pagination":{"limit":${limit},"offset":${offset}}}`,
-    };
+    const readers = list?.readers ?? NO_READERS;
+    return answerOf({
+      messages: (list?.messages ?? []).map(showListed),
+      readers,
+      next: nextPage(list) ?? "null",
+      limit,
+      offset,
+      search: null,
+    });
+  }
+
+  /** A step of the search for a transactionId. */
+  async #find(transactionId: string, query: ListQuery): Promise<Answer> {
+    const others = ["ns", "task", "status", "from", "to"] as const;
+    const more = others.find((name) => query[name] !== undefined);
+    if (more)
+      throw invalid(`transactionId is looked for in a queue and a partition only: leave out ${more}.`);
+    const { queue, partition } = query;
+    const limit = Math.min(query.limit, FOUND_AT_ONCE_MAX);
+    const target = { transactionId, queue, partition };
+    const { found, next, searched, total } = await this.#search.step(target, searchPlace(query.page), limit);
+    return answerOf({
+      messages: found.map(({ place, message }) => showFound(place, message, this.#keyring)),
+      readers: NO_READERS,
+      next: next ? `"${searchPage(next)}"` : "null",
+      limit,
+      offset: 0,
+      search: { searched, total },
+    });
   }
 
   /** A queue's messages, of any age. */
@@ -240,99 +254,40 @@ function nextPage(list: MessageList | undefined): string | undefined {
   return next && `"${next.createdAtUs}.${next.partition}.${next.offset}"`;
 }
 
-const modeType = (hasQueueMode: boolean, namedGroups: number): string =>
-  hasQueueMode ? (namedGroups > 0 ? "hybrid" : "queue") : namedGroups > 0 ? "bus" : "none";
+/** A place in a search, as a page token. */
+const searchPage = ({ band, atQueue, atPartition, below, searched, total }: SearchPlace): string =>
+  `s${[band, atQueue, atPartition, below ?? "", searched, total].join(".")}`;
 
-/** By queue mode where the queue is read so, otherwise by all named groups. */
-function statusOf(message: {
-  isDead: boolean;
-  queueFinished: boolean | null;
-  isLeased: boolean;
-  consumedBy: number;
-  groups: number;
-}): MessageStatus {
-  if (message.isDead) return "dead_letter";
-  const isFinished = message.queueFinished ?? (message.groups > 0 && message.consumedBy === message.groups);
-  if (isFinished) return "completed";
-  return message.isLeased ? "processing" : "pending";
-}
-
-const timeOrNull = (us: number | null): string => (us === null ? "null" : `"${isoMilliseconds(us)}"`);
-
-function listedStatus(row: ListedMessageRow): MessageStatus {
-  return statusOf({ ...row, isLeased: row.queueLeaseExpiresAtUs !== null });
-}
-
-/** As bytes, one per character, like everything that is cut out of segments. */
-function showListed(row: ListedMessageRow): string {
-  const queueStatus =
-    row.queueFinished === null
-      ? null
-      : row.queueFinished
-        ? "completed"
-        : row.queueLeaseExpiresAtUs === null
-          ? "pending"
-          : "processing";
-  const { header, isEncrypted } = readHeader(row.header!);
-  return (
-    `{"id":"${messageId(row.partitionId, row.offset)}",${header},"isEncrypted":${isEncrypted},` +
-    `"partitionId":"${partitionId(row.partitionId)}","queuePath":${encodeString(`${row.queue}/${row.partition}`)},` +
-    `"queue":${encodeString(row.queue)},"partition":${encodeString(row.partition)},` +
-    `"namespace":${encodeString(row.namespace)},"task":${encodeString(row.task)},` +
-    `"status":"${listedStatus(row)}","queueStatus":${JSON.stringify(queueStatus)},` +
-    `"busStatus":{"consumedBy":${row.consumedBy},"totalGroups":${row.groups}},"queuePriority":${row.priority},` +
-    `"createdAt":"${isoMicroseconds(row.createdAtUs)}","leaseExpiresAt":${timeOrNull(row.queueLeaseExpiresAtUs)}}`
-  );
-}
-
-function showBrief(row: ListedMessageRow): string {
-  return (
-    `{"id":"${messageId(row.partitionId, row.offset)}",` +
-    `"transactionId":${transactionIdJson(row.header!)},` +
-    `"partitionId":"${partitionId(row.partitionId)}","queuePath":${encodeString(`${row.queue}/${row.partition}`)},` +
-    `"queue":${encodeString(row.queue)},"partition":${encodeString(row.partition)},` +
-    `"status":"${listedStatus(row)}","createdAt":"${isoMicroseconds(row.createdAtUs)}"}`
-  );
-}
-
-function showMessage({ partition, offset }: Place, message: MessageRow, keyring: Keyring): string {
-  const { queue, groups, letters } = message;
-  const queueMode = groups.find((group) => group.name === QUEUE_MODE_GROUP);
-  const named = groups.filter((group) => group.name !== QUEUE_MODE_GROUP);
-  const consumedBy = named.filter((group) => group.consumed).length;
-  const shown = statusOf({
-    isDead: letters.length > 0,
-    queueFinished: queueMode ? queueMode.consumed : null,
-    isLeased: queueMode?.leaseExpiresAtUs != null,
-    consumedBy,
-    groups: named.length,
-  });
-  const { header, payload, isEncrypted, payloadError } = keyring.show(message.fragment);
-  const name = queue.name as string;
-  const { leaseTime, retryLimit, retryDelay, ttl, priority } = showQueueOptions(queue);
-  const config = { leaseTime, retryLimit, retryDelay, ttl, priority };
-  const mode = {
-    hasQueueMode: queueMode !== undefined,
-    busGroupsCount: named.length,
-    consumedByGroups: consumedBy,
-    type: modeType(queueMode !== undefined, named.length),
+function searchPlace(text: string | undefined): SearchPlace | undefined {
+  if (text === undefined) return undefined;
+  const match = /^s([123])\.(\d{1,15})\.(\d{1,15})\.(\d{0,15})\.(\d{1,15})\.(\d{1,15})$/.exec(text);
+  if (!match) throw invalid("page must be the nextPage of an answer about this transactionId.");
+  const [band, atQueue, atPartition, below, searched, total] = match.slice(1).map(Number);
+  return {
+    band: band!,
+    atQueue: atQueue!,
+    atPartition: atPartition!,
+    below: match[4] === "" ? null : below!,
+    searched: searched!,
+    total: total!,
   };
-  const [letter] = letters;
-  return (
-    `{"id":"${messageId(partition, offset)}",${header},"partitionId":"${partitionId(partition)}",` +
-    `"queuePath":${encodeString(`${name}/${message.partition}`)},"queue":${encodeString(name)},` +
-    `"partition":${encodeString(message.partition)},"namespace":${encodeString(queue.namespace as string)},` +
-    `"task":${encodeString(queue.task as string)},"status":"${shown}","payload":${payload},"isEncrypted":${isEncrypted},` +
-    `"payloadError":${payloadError === null ? "null" : encodeString(payloadError)},` +
-    `"createdAt":"${isoMicroseconds(message.createdAtUs)}",` +
-    `"errorMessage":${letter ? encodeString(letter.error) : "null"},"retryCount":${letter ? letter.retries : "null"},` +
-    `"leaseExpiresAt":${timeOrNull(queueMode?.leaseExpiresAtUs ?? null)},` +
-    `"queueConfig":${JSON.stringify(config)},"mode":${JSON.stringify(mode)},"consumerGroups":[${groups
-      .map(
-        (group) =>
-          `{"name":${encodeString(group.name)},"consumed":${group.consumed},` +
-          `"leaseExpiresAt":${timeOrNull(group.leaseExpiresAtUs)}}`,
-      )
-      .join(",")}]}`
-  );
+}
+
+function answerOf(list: {
+  readonly messages: readonly string[];
+  readonly readers: { readonly hasQueueMode: boolean; readonly namedGroups: number };
+  /** As JSON. */
+  readonly next: string;
+  readonly limit: number;
+  readonly offset: number;
+  readonly search: { readonly searched: number; readonly total: number } | null;
+}): Answer {
+  const { hasQueueMode, namedGroups } = list.readers;
+  const mode = { hasQueueMode, busGroupsCount: namedGroups, type: modeType(hasQueueMode, namedGroups) };
+  return {
+    status: 200,
+    body:
+      `{"messages":[${list.messages.join(",")}],"mode":${JSON.stringify(mode)},"nextPage":${list.next},` +
+      `"search":${JSON.stringify(list.search)},"pagination":{"limit":${list.limit},"offset":${list.offset}}}`,
+  };
 }

@@ -35,18 +35,21 @@ import { stateRoutes } from "./routes/state.ts";
 import { statusRoutes } from "./routes/status.ts";
 import { sweepRoutes } from "./routes/sweeps.ts";
 import { traceRoutes } from "./routes/traces.ts";
+import { userRoutes } from "./routes/users.ts";
 import type { SessionRoutes } from "./sessions.ts";
 import type { SharedState } from "./shared-state.ts";
 import type { SpoolRoutes } from "./spool.ts";
 import type { StatusRoutes } from "./status.ts";
 import type { SweepRoutes } from "./sweeps.ts";
 import type { TraceRoutes } from "./traces.ts";
+import type { UserRoutes } from "./users.ts";
 
 /** Who answers what. */
 export interface Handlers {
   readonly data: DataPlane;
   readonly admin: Admin;
   readonly keys: ApiKeyRoutes;
+  readonly users: UserRoutes;
   readonly groups: ConsumerGroupRoutes;
   readonly letters: DeadLetterRoutes;
   readonly messages: MessageRoutes;
@@ -89,6 +92,7 @@ export function routes(handlers: Handlers, { popDefaults, version }: RouteOption
     ...sweepRoutes(handlers.sweeps),
     ...stateRoutes(handlers.admin),
     ...accessRoutes(handlers.keys),
+    ...userRoutes(handlers.users),
     ...spoolRoutes(handlers.spool),
     ...sessionRoutes(handlers.sessions),
     ...liveRoutes(handlers.live),

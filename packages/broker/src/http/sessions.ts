@@ -2,6 +2,7 @@
 import { BrokerError } from "@queen/protocol";
 import type { Guard } from "../access/guard.ts";
 import { type Identity, NOBODY } from "../access/identity.ts";
+import type { StoredUser } from "../access/password-check.ts";
 import { ACCESSES } from "../access/roles.ts";
 import {
   endedSessionCookie,
@@ -13,11 +14,27 @@ import {
 import { json } from "./answers.ts";
 import type { Answer, Request } from "./route.ts";
 
+/** What signs users in and out. */
+export interface UserSessions {
+  /** Throws where name and password are not those of a user. */
+  check(name: string, password: string, address: string): Promise<StoredUser>;
+  start(user: StoredUser): Promise<string | undefined>;
+  end(credential: string): Promise<void>;
+}
+
 export interface SessionOptions {
   readonly guard: Guard;
+  /** Undefined: nobody signs in by name and password. */
+  readonly users: UserSessions | undefined;
   /** Whether the broker itself speaks TLS. */
   readonly isTls: boolean;
   readonly version: string;
+}
+
+export interface SignInBody {
+  readonly credential?: string | undefined;
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
 }
 
 export class SessionRoutes {
@@ -34,10 +51,12 @@ export class SessionRoutes {
     return this.#shown(guard.isOn ? await this.#identify(credential, request.address) : guard.anybody);
   }
 
-  async signIn(request: Request, credential: string): Promise<Answer> {
+  async signIn(request: Request, body: SignInBody): Promise<Answer> {
     const { guard, isTls } = this.#options;
     checkFromPage(request);
     if (!guard.isOn) throw new BrokerError("CONFLICT", "Nobody signs in: authentication is off.");
+    const { user } = body;
+    const credential = body.credential?.trim() ?? (await this.#byPassword(request, body));
     if (Buffer.byteLength(credential) > SESSION_CREDENTIAL_BYTES_MAX) {
       throw new BrokerError(
         "VALIDATION_FAILED",
@@ -50,11 +69,31 @@ export class SessionRoutes {
       address: request.address,
     });
     const isSecure = isTls || request.headers["x-forwarded-proto"] === "https";
-    return this.#shown(identity, { "Set-Cookie": sessionCookie(credential.trim(), isSecure) });
+    const answer = this.#shown(identity, { "Set-Cookie": sessionCookie(credential, isSecure) });
+    return body.credential === undefined ? { ...answer, about: { user: user! } } : answer;
   }
 
-  signOut(request: Request): Answer {
+  async #byPassword(request: Request, { user, password }: SignInBody): Promise<string> {
+    const { users } = this.#options;
+    if (user === undefined || password === undefined) {
+      throw new BrokerError("VALIDATION_FAILED", "Send a credential, or user and password.");
+    }
+    if (!users) {
+      throw new BrokerError(
+        "CONFLICT",
+        "This broker has no users: set QUEEN_API_KEYS=on, or sign in with a token.",
+      );
+    }
+    const known = await users.check(user, password, request.address);
+    const credential = await users.start(known);
+    if (credential === undefined) throw new BrokerError("UNAUTHENTICATED", "Wrong user or password");
+    return credential;
+  }
+
+  async signOut(request: Request): Promise<Answer> {
     checkFromPage(request);
+    const session = sessionOf(request.headers);
+    if (session !== undefined) await this.#options.users?.end(session);
     return { status: 204, headers: { "Set-Cookie": endedSessionCookie() } };
   }
 
@@ -69,11 +108,12 @@ export class SessionRoutes {
   }
 
   #shown(identity: Identity, headers: Readonly<Record<string, string>> = {}): Answer {
-    const { guard, version } = this.#options;
+    const { guard, users, version } = this.#options;
     return json(
       200,
       {
         authentication: guard.isOn,
+        passwords: users !== undefined,
         name: identity.isKnown ? identity.name : null,
         roles: identity.roles,
         access: ACCESSES.filter((access) => identity.may(access)),

@@ -1,6 +1,6 @@
 /** The handlers of background sweeps: what they did last, and what they took from readers over time. */
 import type { ListedSweepRow, RetentionRow, Sweeps } from "../control/sweeps.ts";
-import { isoMilliseconds } from "../operations/timestamp.ts";
+import { isoMilliseconds, isoSeconds } from "../operations/timestamp.ts";
 import { json } from "./answers.ts";
 import type { Answer } from "./route.ts";
 import { HOUR_MS, readRange, type TimeQuery } from "./time-range.ts";
@@ -13,7 +13,6 @@ export interface RetentionQuery extends TimeQuery {
 const isoOrNull = (us: number | null): string | null => (us === null ? null : isoMilliseconds(us));
 
 /** `2026-11-15T19:23:00Z`. */
-const isoSeconds = (us: number): string => `${isoMilliseconds(us).slice(0, 19)}Z`;
 
 export interface SweepOptions {
   readonly sweeps: Sweeps;

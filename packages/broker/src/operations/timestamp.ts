@@ -18,4 +18,7 @@ export function isoMicroseconds(us: number): string {
 export const isoMilliseconds = (us: number): string =>
   new Date(EPOCH_2000_MS + Math.floor(us / 1000)).toISOString();
 
+/** `2026-11-15T19:23:37Z`. */
+export const isoSeconds = (us: number): string => `${isoMilliseconds(us).slice(0, 19)}Z`;
+
 export const unixMilliseconds = (us: number): number => EPOCH_2000_MS + us / 1000;

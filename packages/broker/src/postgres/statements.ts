@@ -15,3 +15,4 @@ export * from "./statements/queues.ts";
 export * from "./statements/server.ts";
 export * from "./statements/sweeps.ts";
 export * from "./statements/traces.ts";
+export * from "./statements/users.ts";

@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 
 export interface Sweep {
-  readonly name: "leases" | "eviction" | "retention" | "partitions" | "metrics";
+  readonly name: "leases" | "eviction" | "retention" | "partitions" | "metrics" | "lag";
   /** From the end of a pass to the beginning of the next. */
   readonly intervalMs: number;
   /** Rows that a round may change at most. */
@@ -12,6 +12,7 @@ export interface Sweep {
 }
 
 const DAY_S = 86_400;
+const MINUTE_MS = 60_000;
 
 export function sweepsOf(config: Config): Sweep[] {
   const { retentionIntervalMs, retentionBatchSize, partitionCleanupDays, metricsRetentionDays } = config;
@@ -35,5 +36,7 @@ export function sweepsOf(config: Config): Sweep[] {
       ? [{ name: "partitions", ...retention, keepSeconds: partitionCleanupDays * DAY_S } as const]
       : []),
     { name: "metrics", ...retention, keepSeconds: metricsRetentionDays * DAY_S },
+    // Notes how far groups are behind; a round is bounded by its time.
+    { name: "lag", intervalMs: MINUTE_MS, batch: 0, keepSeconds: 0 },
   ];
 }

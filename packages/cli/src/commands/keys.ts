@@ -14,7 +14,7 @@ interface Key {
   readonly revokedAt: string | null;
 }
 
-const ROLES = ["admin", "read-write", "read-only", "produce", "consume"];
+export const ROLES = ["admin", "read-write", "read-only", "produce", "consume"];
 
 export const keysCreate: Command = {
   name: "keys create",

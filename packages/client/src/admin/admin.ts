@@ -122,6 +122,10 @@ export class Admin {
     });
   }
   /** Moves a group in a queue, or in one partition of it: to the end, or to a time. */
+  /** How far the group was behind. */
+  lagHistory(group: string, queue: string, query?: Queries[`GET ${typeof GROUP}/queues/:queue/lag`]) {
+    return this.call(`GET ${GROUP}/queues/:queue/lag`, { params: { group, queue }, query });
+  }
   async seek(group: string, queue: string, to: "end" | Date | string, partition?: string) {
     const body = to === "end" ? { toEnd: true } : { timestamp: timeText(to) };
     if (partition === undefined)
@@ -278,6 +282,18 @@ export class Admin {
   }
   revokeKey(id: string) {
     return this.call("DELETE /api/v1/system/keys/:id", { params: { id } });
+  }
+  addUser(body: Bodies["POST /api/v1/system/users"]) {
+    return this.call("POST /api/v1/system/users", { body });
+  }
+  users() {
+    return this.call("GET /api/v1/system/users");
+  }
+  removeUser(user: string) {
+    return this.call("DELETE /api/v1/system/users/:user", { params: { user } });
+  }
+  changePassword(user: string, password: string) {
+    return this.call("POST /api/v1/system/users/:user/password", { params: { user }, body: { password } });
   }
   audit(query?: Queries["GET /api/v1/system/audit"]) {
     return this.call("GET /api/v1/system/audit", { query });

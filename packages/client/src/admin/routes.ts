@@ -85,6 +85,8 @@ export interface Queries {
   "GET /api/v1/messages": {
     /** Of this queue. */
     readonly queue?: string | undefined;
+    /** With this transactionId, of any age; searched for in steps, `nextPage` goes on. */
+    readonly transactionId?: string | undefined;
     /** Of queues of this namespace. */
     readonly ns?: string | undefined;
     /** Of queues of this task. */
@@ -201,6 +203,15 @@ export interface Queries {
   "DELETE /api/v1/consumer-groups/:group/queues/:queue": {
     /** Forget where the group starts, too. */
     readonly deleteMetadata?: boolean | undefined;
+  };
+  /** How far the group was behind, over time. */
+  "GET /api/v1/consumer-groups/:group/queues/:queue/lag": {
+    /** Start; an hour before the end unless said. */
+    readonly from?: string | undefined;
+    /** End; now unless said. */
+    readonly to?: string | undefined;
+    /** Instead of `from`: so long before the end. */
+    readonly minutes?: number | undefined;
   };
   /** What a seek would do; nothing is moved. */
   "GET /api/v1/consumer-groups/:group/queues/:queue/seek": {
@@ -480,6 +491,19 @@ export interface Bodies {
     /** A time; without one it never expires. */
     readonly expiresAt?: string | null | undefined;
   };
+  /** Makes a user, who signs in to the page by name and password. */
+  "POST /api/v1/system/users": {
+    readonly name: string;
+    readonly password: string;
+    readonly role: "admin" | "read-write" | "read-only" | "produce" | "consume";
+    readonly queues?: readonly string[] | null | undefined;
+    /** A time; without one he never expires. */
+    readonly expiresAt?: string | null | undefined;
+  };
+  /** Gives a user another password; his sessions end on every broker within a second. */
+  "POST /api/v1/system/users/:user/password": {
+    readonly password: string;
+  };
   /** Tries rejected messages again, at the end of their partitions. */
   "POST /api/v1/system/spool/retry": {
     /** Of rejected messages. */
@@ -492,9 +516,13 @@ export interface Bodies {
     readonly ids?: readonly string[] | undefined;
     readonly all?: boolean | undefined;
   };
-  /** Signs a browser in with a token or an API key; needs the header Queen-Page. */
+  /** Signs a browser in with a token or an API key, or by user and password; needs the header Queen-Page. */
   "POST /api/v1/session": {
-    readonly credential: string;
+    /** A token or an API key. */
+    readonly credential?: string | undefined;
+    /** In its place, with `password`. */
+    readonly user?: string | undefined;
+    readonly password?: string | undefined;
   };
 }
 
@@ -923,6 +951,11 @@ export interface Answers {
     };
     /** The `page` of the next request; null: this was the last. */
     readonly nextPage: string | null;
+    /** With `transactionId`: how many messages were looked at so far, and how many there are. */
+    readonly search: {
+      readonly searched: number;
+      readonly total: number;
+    } | null;
     readonly pagination: {
       readonly limit: number;
       readonly offset: number;
@@ -1162,6 +1195,25 @@ export interface Answers {
     readonly deletedPartitions: number;
     readonly metadataDeleted: boolean;
     readonly queueName: string;
+  };
+  /** How far the group was behind, over time. */
+  "GET /api/v1/consumer-groups/:group/queues/:queue/lag": {
+    readonly timeRange: {
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly from: string;
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly to: string;
+    };
+    /** 1 up to an hour, 5 up to 6 hours, 15 up to a day, 60 up to a week, else 360. */
+    readonly bucketMinutes: number;
+    readonly series: readonly {
+      /** When the bucket begins, such as 2026-11-15T19:00:00Z. */
+      readonly bucket: string;
+      /** Most unfinished ones that were seen in the bucket. */
+      readonly messages: number;
+      /** The greatest age of the oldest of them. */
+      readonly oldestSeconds: number;
+    }[];
   };
   /** What a seek would do; nothing is moved. */
   "GET /api/v1/consumer-groups/:group/queues/:queue/seek": {
@@ -2161,6 +2213,43 @@ export interface Answers {
     /** The `before` of the next request; null: this was the last. */
     readonly nextBefore: number | null;
   };
+  /** Makes a user, who signs in to the page by name and password. */
+  "POST /api/v1/system/users": {
+    readonly name: string;
+    readonly role: "admin" | "read-write" | "read-only" | "produce" | "consume";
+    /** Patterns; null: every queue. */
+    readonly queues: readonly string[] | null;
+    /** UTC, such as 2026-11-15T19:00:00.000Z. */
+    readonly createdAt: string;
+    readonly expiresAt: string | null;
+  };
+  /** Every user, by name. */
+  "GET /api/v1/system/users": {
+    readonly users: readonly {
+      readonly name: string;
+      readonly role: "admin" | "read-write" | "read-only" | "produce" | "consume";
+      /** Patterns; null: every queue. */
+      readonly queues: readonly string[] | null;
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly createdAt: string;
+      readonly expiresAt: string | null;
+      readonly createdBy: string;
+      /** UTC, such as 2026-11-15T19:00:00.000Z. */
+      readonly passwordChangedAt: string;
+      /** Browsers in which he is signed in. */
+      readonly sessions: number;
+    }[];
+  };
+  /** Removes a user; his sessions end on every broker within a second. */
+  "DELETE /api/v1/system/users/:user": {
+    readonly removed: true;
+    readonly name: string;
+  };
+  /** Gives a user another password; his sessions end on every broker within a second. */
+  "POST /api/v1/system/users/:user/password": {
+    readonly changed: true;
+    readonly name: string;
+  };
   /** Messages on the broker's disk: how many wait, and which the database refused. */
   "GET /api/v1/system/spool": {
     readonly enabled: boolean;
@@ -2216,6 +2305,8 @@ export interface Answers {
   "GET /api/v1/session": {
     /** Whether it is on; if not, everybody may do everything. */
     readonly authentication: boolean;
+    /** Whether users sign in by name and password. */
+    readonly passwords: boolean;
     /** Null: nobody has signed in. */
     readonly name: string | null;
     readonly roles: readonly ("admin" | "read-write" | "read-only" | "produce" | "consume")[];
@@ -2225,10 +2316,12 @@ export interface Answers {
     readonly queues: readonly string[] | null;
     readonly version: string;
   };
-  /** Signs a browser in with a token or an API key; needs the header Queen-Page. */
+  /** Signs a browser in with a token or an API key, or by user and password; needs the header Queen-Page. */
   "POST /api/v1/session": {
     /** Whether it is on; if not, everybody may do everything. */
     readonly authentication: boolean;
+    /** Whether users sign in by name and password. */
+    readonly passwords: boolean;
     /** Null: nobody has signed in. */
     readonly name: string | null;
     readonly roles: readonly ("admin" | "read-write" | "read-only" | "produce" | "consume")[];

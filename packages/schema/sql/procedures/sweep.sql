@@ -1,8 +1,9 @@
 -- sweep: one round of a sweep, if it is due and nobody else is at it.
 --
--- in   p_name         leases, eviction, retention, partitions or metrics
+-- in   p_name         leases, eviction, retention, partitions, metrics or lag
 --      p_worker       who asks
---      p_interval_ms  the time between the end of a pass and the beginning of the next
+--      p_interval_ms  the time between the end of a pass and the beginning of the next; of lag there is a pass in every
+--                     stretch of so long, but its rounds take at most a hundredth of the time
 --      p_batch        rows that a round may change at most
 --      p_keep_s       partitions, metrics: how old; leases: how long ago they ran out
 -- out  state     elsewhere: somebody else is at it; not due; under way: a round was done, more is to do;
@@ -27,6 +28,7 @@ declare
   v_now       timestamptz := clock_timestamp();
   v_ms        float8;
   v_claim_ms  constant int8 := 10000;
+  v_due_at    timestamptz;
   s           queen.sweeps;
   r           record;
 begin
@@ -38,9 +40,10 @@ begin
     return;
   end if;
   if s.position is null then
-    if s.finished_at > v_now - p_interval_ms * interval '1 millisecond' then
+    v_due_at := queen.sweep_due_at(s, p_interval_ms);
+    if v_due_at > v_now then
       state := 'not due';
-      wait_ms := p_interval_ms - floor(extract(epoch from v_now - s.finished_at) * 1000)::int8;
+      wait_ms := ceil(extract(epoch from v_due_at - v_now) * 1000)::int8;
       return;
     end if;
     s.position := '{}';
@@ -56,6 +59,7 @@ begin
     when 'retention' then r := queen.sweep_retention(s.position, p_batch);
     when 'partitions' then r := queen.sweep_partitions(s.position, p_batch, p_keep_s);
     when 'metrics' then r := queen.sweep_metrics(p_batch, p_keep_s);
+    when 'lag' then r := queen.sweep_lag(s.position, s.started_at);
   end case;
 
   v_ms := extract(epoch from clock_timestamp() - v_now) * 1000;
@@ -65,10 +69,13 @@ begin
          finished_at = case when r.next is null then clock_timestamp() else s.finished_at end,
          rounds = s.rounds + 1, busy_ms = s.busy_ms + v_ms, done = s.done,
          passes = s.passes + (r.next is null)::int4, total = queen.add_counts(s.total, r.done)
-   where name = p_name;
+   where name = p_name
+  returning * into s;
   state := case when r.next is null then 'finished' else 'under way' end;
-  wait_ms := case when r.next is null then p_interval_ms else ceil(v_ms)::int8 end;
+  wait_ms := case when r.next is null
+                  then ceil(extract(epoch from queen.sweep_due_at(s, p_interval_ms) - s.finished_at) * 1000)::int8
+                  else ceil(v_ms)::int8 end;
   done := case when r.next is null then s.done else r.done end;
-  rounds := s.rounds + 1;
+  rounds := s.rounds;
 end
 $$;

@@ -15,6 +15,7 @@ declare
     ['retention_history', 'at'],
     ['worker_minutes', 'minute'],
     ['queue_minutes', 'minute'],
+    ['group_minutes', 'minute'],
     ['audit_log', 'at']
   ];
   v_old_at timestamptz := clock_timestamp() - p_keep_s * interval '1 second';

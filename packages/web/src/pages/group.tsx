@@ -1,5 +1,5 @@
 /** A consumer group in a queue: how far it is behind, lane by lane, and moving or forgetting it. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { api, remove } from "../api.ts";
 import { compact, count, duration, groupName, milliseconds, plural, queueName } from "../format.ts";
 import { useLive } from "../live.ts";
@@ -75,61 +75,81 @@ export function GroupPage({ parts }: { parts: readonly string[] }) {
   );
 }
 
-interface LagRow {
+interface DeliveryRow {
   readonly bucketTime: string;
   readonly avgLagMs: number;
   readonly maxLagMs: number;
 }
 
-/** The broker keeps no history per group: it is watched from when the view was opened; of the queue there is one. */
+interface LagHistory {
+  readonly timeRange: TimeRange;
+  readonly bucketMinutes: number;
+  readonly series: readonly {
+    readonly bucket: string;
+    readonly messages: number;
+    readonly oldestSeconds: number;
+  }[];
+}
+
+const NO_HISTORY: LagHistory["series"] = [];
+
+/** The group's own lag is noted every minute, and ends with what it is now; ages at delivery are the queue's. */
 function Lag({ group }: { group: GroupRow }) {
-  const watched = useRef<{ times: number[]; messages: number[] }>({ times: [], messages: [] });
-  const [, redraw] = useState(0);
-  const pending = useRef(group.totalLag);
-  pending.current = group.totalLag;
-  useEffect(() => {
-    const note = (): void => {
-      if (document.hidden) return;
-      watched.current.times.push(Date.now() / 1000);
-      watched.current.messages.push(pending.current);
-      redraw((drawn) => drawn + 1);
-    };
-    note();
-    const timer = setInterval(note, 1_000);
-    return () => clearInterval(timer);
-  }, []);
   const minutes = rangeMinutes();
-  const { body } = useLive<readonly LagRow[]>(
-    api(["analytics", "queue-lag"], { queue: group.queueName, minutes }),
-  );
+  const { name, queueName: queue } = group;
+  const history = useLive<LagHistory>(api(["consumer-groups", name, "queues", queue, "lag"], { minutes }));
+  const deliveries = useLive<readonly DeliveryRow[]>(api(["analytics", "queue-lag"], { queue, minutes }));
   const now = Date.now();
-  const range: TimeRange = {
+  const range = history.body?.timeRange ?? {
     from: new Date(now - minutes * 60_000).toISOString(),
     to: new Date(now).toISOString(),
   };
-  const bucketMinutes = minutes <= 60 ? 1 : minutes <= 360 ? 5 : minutes <= 1440 ? 15 : 60;
-  const { times, rows } = buckets(range, bucketMinutes, body ?? [], (row) => row.bucketTime);
+  const step = history.body?.bucketMinutes ?? 1;
+  const noted = buckets(range, step, history.body?.series ?? NO_HISTORY, (row) => row.bucket);
+  const delivered = buckets(range, step, deliveries.body ?? [], (row) => row.bucketTime);
+  const times = [...noted.times, now / 1000];
   return (
     <Section title="Lag over time" actions={<RangeSwitch />}>
+      <Problem error={history.error} />
       <div class="charts">
         <Chart
-          title="Unfinished messages, since this view is open"
-          times={watched.current.times}
+          title="Unfinished messages"
+          times={times}
           format={count}
           series={[
-            { label: "unfinished", colour: "accent", values: watched.current.messages, isFilled: true },
+            {
+              label: "unfinished",
+              colour: "accent",
+              values: [...noted.rows.map((row) => row?.messages ?? null), group.totalLag],
+              isFilled: true,
+              isJoined: true,
+            },
+          ]}
+        />
+        <Chart
+          title="Age of the oldest unfinished message"
+          times={times}
+          format={duration}
+          series={[
+            {
+              label: "oldest",
+              colour: "warn",
+              values: [...noted.rows.map((row) => row?.oldestSeconds ?? null), group.maxTimeLag],
+              isFilled: true,
+              isJoined: true,
+            },
           ]}
         />
         <Chart
           title="Age at delivery, of the whole queue"
-          times={times}
+          times={delivered.times}
           format={milliseconds}
           series={[
-            { label: "longest", colour: "warn", values: rows.map((row) => row?.maxLagMs ?? null) },
+            { label: "longest", colour: "warn", values: delivered.rows.map((row) => row?.maxLagMs ?? null) },
             {
               label: "mean",
               colour: "accent",
-              values: rows.map((row) => row?.avgLagMs ?? null),
+              values: delivered.rows.map((row) => row?.avgLagMs ?? null),
               isFilled: true,
             },
           ]}

@@ -1,12 +1,12 @@
 /** Messages by queue, lane, status and time; one is found by its transactionId. */
 import { useEffect, useState } from "preact/hooks";
 import { api, get } from "../api.ts";
+import { Find } from "../parts/find.tsx";
 import { MessageTable } from "../parts/message-table.tsx";
-import { complain } from "../parts/notices.tsx";
 import { Head, Problem } from "../parts/pieces.tsx";
-import { change, go, place } from "../router.ts";
+import { change, place } from "../router.ts";
 import { session } from "../session.ts";
-import type { LaneAnswer, MessageRow } from "../types.ts";
+import type { MessageRow } from "../types.ts";
 
 const STATUSES = ["pending", "processing", "completed", "dead_letter"] as const;
 const FIELDS = ["queue", "partition", "status", "from", "to"] as const;
@@ -36,6 +36,8 @@ export function Messages() {
     limit: PER_PAGE,
   });
   const needsQueue = session.value?.queues !== null && !values.queue;
+  // What is found stands in the place of the list.
+  const isFinding = query.has("find");
 
   const load = async (page?: string): Promise<void> => {
     setBusy(true);
@@ -51,22 +53,22 @@ export function Messages() {
   };
   // Another filter is another list.
   useEffect(() => {
-    if (!needsQueue) void load();
-  }, [path]);
+    if (!needsQueue && !isFinding) void load();
+  }, [path, isFinding]);
 
   return (
     <>
       <Head title="Messages">
-        <button type="button" disabled={isBusy} onClick={() => void load()}>
+        <button type="button" disabled={isBusy || isFinding} onClick={() => void load()}>
           Refresh
         </button>
       </Head>
       <Filters values={values} />
-      <Find queue={values.queue ?? ""} partition={values.partition ?? ""} />
+      <Find queue={values.queue || null} partition={values.partition || null} />
       <Problem error={error} />
       {needsQueue && <p class="hint">This credential may use some queues only: name one.</p>}
-      <div aria-busy={isBusy}>{listed && <MessageTable messages={listed.messages} />}</div>
-      {listed?.nextPage && (
+      <div aria-busy={isBusy}>{!isFinding && listed && <MessageTable messages={listed.messages} />}</div>
+      {!isFinding && listed?.nextPage && (
         <div class="pager">
           <button type="button" disabled={isBusy} onClick={() => void load(listed.nextPage!)}>
             Show more
@@ -111,38 +113,6 @@ function Filters({ values }: { values: Readonly<Record<string, string | null>> }
         <span>To</span>
         <input name="to" type="datetime-local" step={1} value={values.to ?? ""} onChange={set} />
       </label>
-    </form>
-  );
-}
-
-/** The log has no index over all lanes, so the lane must be known. */
-function Find({ queue, partition }: { queue: string; partition: string }) {
-  const [transaction, setTransaction] = useState("");
-  const find = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    try {
-      const lane = await get<LaneAnswer>(api(["queues", queue, "partitions", partition || "Default"]));
-      await get(api(["messages", lane.id, transaction]));
-      go(["messages", lane.id, transaction]);
-    } catch (failure) {
-      complain(failure);
-    }
-  };
-  return (
-    <form class="filters" aria-label="Find one message" onSubmit={find}>
-      <label class="field">
-        <span>Find by transactionId, in the queue and lane above</span>
-        <input
-          name="transactionId"
-          class="mono"
-          required
-          value={transaction}
-          onInput={(event) => setTransaction(event.currentTarget.value)}
-        />
-      </label>
-      <button type="submit" disabled={queue === ""}>
-        Open
-      </button>
     </form>
   );
 }

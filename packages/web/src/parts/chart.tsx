@@ -9,6 +9,8 @@ export interface Series {
   readonly colour: "accent" | "good" | "warn" | "bad" | "soft" | "blue";
   readonly values: readonly (number | null)[];
   readonly isFilled?: boolean;
+  /** Drawn on over what is not known. */
+  readonly isJoined?: boolean;
 }
 
 export interface ChartProps {
@@ -106,6 +108,7 @@ function options(
         stroke: colour(each.colour),
         width: 1.75,
         points: { show: isSparse, size: 5 },
+        spanGaps: each.isJoined ?? false,
         ...(each.isFilled ? { fill: colour(`${each.colour}-bg`) } : {}),
       })),
     ],

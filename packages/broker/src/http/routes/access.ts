@@ -8,6 +8,8 @@ import { count, time, timeOrNull } from "./shapes.ts";
 
 const KEYS = "/api/v1/system/keys";
 
+export const queuePatterns = z.array(z.string().min(1).max(255)).min(1).max(100).nullable().optional();
+
 const described = {
   id: z.string(),
   name: z.string(),
@@ -28,7 +30,7 @@ export function accessRoutes(keys: ApiKeyRoutes): Route[] {
       body: z.looseObject({
         name: z.string().min(1).max(255),
         role: z.enum(ROLES),
-        queues: z.array(z.string().min(1).max(255)).min(1).max(100).nullable().optional(),
+        queues: queuePatterns,
         expiresAt: z.string().nullable().optional().describe("A time; without one it never expires"),
       }),
       answers: { 201: { summary: "The key", shape: z.object({ ...described, key: z.string() }) } },

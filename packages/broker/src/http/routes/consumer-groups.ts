@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { ConsumerGroupRoutes } from "../consumer-groups.ts";
 import { flag, integer, moment, named } from "../parameters.ts";
 import { type Route, route } from "../route.ts";
+import { bucketMinutes, bucketTime, FOLLOWED_EVERY_MS, timeQuery, timeRange } from "./analytics.ts";
 import { count, id, time, timeOrNull } from "./shapes.ts";
 
 const LANES_PER_PAGE_MAX = 10_000;
@@ -165,6 +166,32 @@ export function consumerGroupRoutes(groups: ConsumerGroupRoutes): Route[] {
       query: deleteQuery,
       answers: { 200: { summary: "It is gone", shape: z.object({ ...deleted, queueName: z.string() }) } },
       handle: (request, { query }) => groups.deleteInQueue(request, query.deleteMetadata),
+    }),
+    route({
+      ...facts,
+      method: "GET",
+      path: `${PATH}/:group/queues/:queue/lag`,
+      access: "read",
+      summary: "How far the group was behind, over time",
+      query: timeQuery,
+      followedEveryMs: FOLLOWED_EVERY_MS,
+      answers: {
+        200: {
+          summary: "The oldest first; stretches of which nothing is known are left out",
+          shape: z.object({
+            timeRange,
+            bucketMinutes,
+            series: z.array(
+              z.object({
+                bucket: bucketTime,
+                messages: count.describe("Most unfinished ones that were seen in the bucket"),
+                oldestSeconds: count.describe("The greatest age of the oldest of them"),
+              }),
+            ),
+          }),
+        },
+      },
+      handle: (request, { query }) => groups.lagSeries(request, query),
     }),
     ...[`${PATH}/:group/queues/:queue/seek`, `${PATH}/:group/queues/:queue/partitions/:partition/seek`].map(
       (path) =>

@@ -97,6 +97,9 @@ export function messageRoutes(messages: MessageRoutes): Route[] {
       summary: "Messages without payloads, the newest first, of the last hour unless `from` says otherwise",
       query: {
         queue: named("Of this queue"),
+        transactionId: named(
+          "With this transactionId, of any age; searched for in steps, `nextPage` goes on",
+        ),
         ns: text("Of queues of this namespace"),
         task: text("Of queues of this task"),
         from: moment("Stored then or later"),
@@ -110,6 +113,12 @@ export function messageRoutes(messages: MessageRoutes): Route[] {
             messages: z.array(listed),
             mode: z.object({ hasQueueMode: z.boolean(), busGroupsCount: count, type: modeType }),
             nextPage,
+            search: z
+              .object({ searched: count, total: count })
+              .nullable()
+              .describe(
+                "With `transactionId`: how many messages were looked at so far, and how many there are",
+              ),
             pagination,
           }),
         },

@@ -1,5 +1,6 @@
 /** The routes of sessions. */
 import { z } from "zod";
+import { PASSWORD_LENGTH_MAX } from "../../access/password.ts";
 import { ACCESSES, ROLES } from "../../access/roles.ts";
 import { type Route, route } from "../route.ts";
 import type { SessionRoutes } from "../sessions.ts";
@@ -8,6 +9,7 @@ const PATH = "/api/v1/session";
 
 const session = z.object({
   authentication: z.boolean().describe("Whether it is on; if not, everybody may do everything"),
+  passwords: z.boolean().describe("Whether users sign in by name and password"),
   name: z.string().nullable().describe("Null: nobody has signed in"),
   roles: z.array(z.enum(ROLES)),
   access: z.array(z.enum(ACCESSES)).describe("What the caller may do"),
@@ -29,10 +31,15 @@ export function sessionRoutes(sessions: SessionRoutes): Route[] {
     route({
       ...facts,
       method: "POST",
-      summary: "Signs a browser in with a token or an API key; needs the header Queen-Page",
-      body: z.looseObject({ credential: z.string().min(1).max(16_384) }),
+      summary:
+        "Signs a browser in with a token or an API key, or by user and password; needs the header Queen-Page",
+      body: z.looseObject({
+        credential: z.string().min(1).max(16_384).optional().describe("A token or an API key"),
+        user: z.string().min(1).max(255).optional().describe("In its place, with `password`"),
+        password: z.string().min(1).max(PASSWORD_LENGTH_MAX).optional(),
+      }),
       answers: { 200: { summary: "The session is in a cookie", shape: session, headers } },
-      handle: (request, { body }) => sessions.signIn(request, body.credential),
+      handle: (request, { body }) => sessions.signIn(request, body),
     }),
     route({
       ...facts,

@@ -105,5 +105,5 @@ export const listAudit: Statement<ListedAuditRow> = {
   }),
 };
 
-const parseNames = (text: string | null): string[] | null =>
+export const parseNames = (text: string | null): string[] | null =>
   text === null ? null : (JSON.parse(text) as string[]);

@@ -34,6 +34,19 @@ export const listGroups: Statement<ListedGroupRow> = {
   }),
 };
 
+export interface LagBucketRow {
+  readonly bucketUs: number;
+  readonly pending: number;
+  readonly ageMs: number;
+}
+
+export const lagSeries: Statement<LagBucketRow> = {
+  name: "queen_lag_series",
+  text: `select bucket, pending, age_ms from queen.lag_series($1::timestamptz, $2::timestamptz, $3, $4, $5)`,
+  parameters: ["text", "text", "int4", "text", "text"],
+  read: (row) => ({ bucketUs: row.int8(0), pending: row.int8(1), ageMs: row.int8(2) }),
+};
+
 export interface LaggingLaneRow {
   readonly group: string;
   readonly queue: string;

@@ -103,6 +103,50 @@ export const findInLane: Statement<FoundInLaneRow> = {
   read: (row) => ({ offset: row.int8(0), fragment: row.latin1(1) }),
 };
 
+/** Messages that a queue, one of its partitions, or everything holds, from offsets. */
+export const countStored: Statement<number> = {
+  name: "queen_count_stored",
+  text: `select coalesce(sum(p.next_offset - p.start_offset), 0)::int8 from queen.partitions p
+          where p.queue_id between coalesce($1, 0) and coalesce($1, 9223372036854775807)
+            and ($2::int8 is null or p.id = $2)`,
+  parameters: ["int8", "int8"],
+  read: (row) => row.int8(0),
+};
+
+/** Where the next step of a search begins; see queen.search_messages. */
+export interface SearchPlaceRow {
+  readonly band: number;
+  readonly atQueue: number;
+  readonly atPartition: number;
+  readonly below: number | null;
+}
+
+export interface SearchRow {
+  /** Undefined: everything was looked at. */
+  readonly next: SearchPlaceRow | undefined;
+  readonly searched: number;
+  readonly found: readonly { readonly partition: number; readonly offset: number }[];
+}
+
+export const searchMessages: Statement<SearchRow> = {
+  name: "queen_search_messages",
+  text: `select band, at_queue, at_partition, below, searched, places::text
+           from queen.search_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+  parameters: ["int8", "int8", "text", "bytea", "int4", "int8", "int8", "int8", "int4", "int4"],
+  read: (row) => {
+    const band = row.int4OrNull(0);
+    const found = JSON.parse(row.text(5)) as [number, number][];
+    return {
+      next:
+        band === null
+          ? undefined
+          : { band, atQueue: row.int8(1), atPartition: row.int8(2), below: row.int8OrNull(3) },
+      searched: row.int8(4),
+      found: found.map(([partition, offset]) => ({ partition, offset })),
+    };
+  },
+};
+
 /** A message that may be gone from the log, by its dead letter; the newest. */
 export const findLetterOffset: Statement<number> = {
   name: "queen_find_letter_offset",

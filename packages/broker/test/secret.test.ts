@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { BrokerError } from "@queen/protocol";
-import { formatApiKey, hashApiKey, newApiKeySecret, parseApiKey } from "../src/access/api-key.ts";
-import { ApiKeyVerifier, type StoredApiKey } from "../src/access/api-key-verifier.ts";
-import type { Identity } from "../src/access/identity.ts";
+import { Identity } from "../src/access/identity.ts";
+import { API_KEY, hashSecret, newSecret, USER_SESSION } from "../src/access/secret.ts";
+import { SecretVerifier, type StoredSecret } from "../src/access/secret-verifier.ts";
 
 test("a key has an id and a secret of 256 bits, and is read back", () => {
-  const secret = newApiKeySecret();
-  const key = formatApiKey(42, secret);
+  const secret = newSecret();
+  const key = API_KEY.format(42, secret);
   assert.match(key, /^qk_0000002a_[A-Za-z0-9_-]{43}$/);
-  assert.deepEqual(parseApiKey(key), { id: 42, secret });
-  assert.deepEqual(parseApiKey(formatApiKey(2 ** 50, secret)), { id: 2 ** 50, secret });
-  assert.notEqual(newApiKeySecret(), secret);
+  assert.deepEqual(API_KEY.parse(key), { id: 42, secret });
+  assert.deepEqual(API_KEY.parse(API_KEY.format(2 ** 50, secret)), { id: 2 ** 50, secret });
+  assert.notEqual(newSecret(), secret);
 });
 
 test("what is not a key is not taken for one", () => {
-  const secret = newApiKeySecret();
+  const secret = newSecret();
   for (const text of [
     "",
     "qk_",
@@ -23,27 +23,27 @@ test("what is not a key is not taken for one", () => {
     `qk_0000002a_${secret}x`,
     `QK_0000002a_${secret}`,
     "a.b.c",
+    USER_SESSION.format(42, secret),
   ]) {
-    assert.equal(parseApiKey(text), undefined, text);
+    assert.equal(API_KEY.parse(text), undefined, text);
   }
 });
 
 describe("verification", () => {
-  const secret = newApiKeySecret();
-  const key = formatApiKey(7, secret);
-  const stored = (more: Partial<StoredApiKey> = {}): StoredApiKey => ({
-    id: 7,
-    name: "worker",
-    hash: hashApiKey(secret),
-    role: "consume",
-    queues: ["orders.*"],
+  const secret = newSecret();
+  const key = API_KEY.format(7, secret);
+  const worker = new Identity({ subject: null, name: "worker", roles: ["consume"], queues: undefined });
+  const stored = (more: Partial<StoredSecret> = {}): StoredSecret => ({
+    hash: hashSecret(secret),
     expiresAtMs: null,
+    identity: worker,
     ...more,
   });
-  const verifierOf = (read: () => Promise<StoredApiKey | undefined>) => {
+  const verifierOf = (read: () => Promise<StoredSecret | undefined>) => {
     const clock = { ms: 0 };
     let reads = 0;
-    const verifier = new ApiKeyVerifier({
+    const verifier = new SecretVerifier({
+      kind: API_KEY,
       read: () => {
         reads += 1;
         return read();
@@ -54,18 +54,14 @@ describe("verification", () => {
   };
   const isRefused = (error: unknown): boolean => error instanceof BrokerError && error.status === 401;
 
-  test("the right secret gives the key's role and queues", async () => {
+  test("the right secret says who shows it", async () => {
     const { verify } = verifierOf(async () => stored());
-    const identity = (await verify(key)) as Identity;
-    assert.deepEqual(
-      [identity.roles, identity.queues, identity.subject],
-      [["consume"], ["orders.*"], "key:worker"],
-    );
+    assert.equal(await verify(key), worker);
   });
 
   test("a wrong secret, an unknown id and an expired key are refused", async () => {
     const { verify } = verifierOf(async () => stored());
-    await assert.rejects(verify(formatApiKey(7, newApiKeySecret())), isRefused);
+    await assert.rejects(verify(API_KEY.format(7, newSecret())), isRefused);
     await assert.rejects(verifierOf(async () => undefined).verify(key), isRefused);
     await assert.rejects(
       verifierOf(async () => stored({ expiresAtMs: Date.now() - 1 })).verify(key),
@@ -74,7 +70,7 @@ describe("verification", () => {
   });
 
   test("is read again after a second, so that a revoked key does not live on", async () => {
-    let row: StoredApiKey | undefined = stored();
+    let row: StoredSecret | undefined = stored();
     const { verify, clock, reads } = verifierOf(async () => row);
     await verify(key);
     await verify(key);
@@ -94,7 +90,7 @@ describe("verification", () => {
     isAway = true;
     clock.ms = 60_000;
     assert.ok(await verify(key));
-    await assert.rejects(verify(formatApiKey(8, secret)), /the database is away/);
+    await assert.rejects(verify(API_KEY.format(8, secret)), /the database is away/);
     clock.ms = 3_600_000;
     await assert.rejects(verify(key), /the database is away/);
   });
