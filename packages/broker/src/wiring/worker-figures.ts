@@ -1,21 +1,21 @@
 /** What a worker says of itself: to the sampler every second, and to whoever asks the broker for metrics. */
 import { hostname } from "node:os";
-import type { OperationStatistics } from "./batching/operation-statistics.ts";
-import type { Bus } from "./cluster/bus.ts";
-import type { MaintenanceModes } from "./control/maintenance.ts";
-import type { SpoolFigures } from "./control/spool-figures.ts";
-import { OTHER } from "./metering/family.ts";
-import { type GaugeSampler, virtualBytes, type WorkerState } from "./metering/gauges.ts";
-import type { Meter } from "./metering/meter.ts";
-import type { OperationMetrics, WorkerMetrics } from "./metering/metrics-sum.ts";
+import type { OperationStatistics } from "../batching/operation-statistics.ts";
+import type { Bus } from "../cluster/bus.ts";
+import type { MaintenanceModes } from "../control/maintenance.ts";
+import type { SpoolFigures } from "../control/spool-figures.ts";
+import { OTHER } from "../metering/family.ts";
+import { type GaugeSampler, virtualBytes, type WorkerState } from "../metering/gauges.ts";
+import type { Meter } from "../metering/meter.ts";
+import type { OperationMetrics, WorkerMetrics } from "../metering/metrics-sum.ts";
 import {
   type Operation,
   type OperationSnapshot,
   queueSnapshots,
   type WorkerSnapshot,
-} from "./metering/snapshot.ts";
-import type { Popper } from "./popping/popper.ts";
-import type { Slots } from "./postgres/slots.ts";
+} from "../metering/snapshot.ts";
+import type { Popper } from "../popping/popper.ts";
+import type { Slots } from "../postgres/slots.ts";
 
 export interface WorkerFiguresOptions {
   readonly workerIndex: number;
