@@ -20,7 +20,10 @@ const CALM_MS = 20_000;
 const calm: Attack = {
   id: "B00",
   what: "nothing",
-  run: ({ share }) => sleep(CALM_MS * share),
+  run: async ({ share }, notes) => {
+    await sleep(CALM_MS * share);
+    notes.saw("nothing", "nothing", true);
+  },
 };
 
 export const PROGRAMME: readonly Attack[] = [

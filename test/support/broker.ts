@@ -117,11 +117,12 @@ export async function startBrokerProcess(options: {
   for (const startedMs = performance.now(); performance.now() - startedMs < READY_MS_MAX; await sleep(20)) {
     if (hasEnded)
       throw new Error(`the broker ended with code ${await ended} before it was ready:\n${output}`);
-    // Whoever asks by TLS may need a certificate, and one that is to crash may never answer; the log says it, too.
+    // Whoever asks by TLS may need a certificate; the log says it, too. One that is to crash may never answer.
     const isReady =
-      options.env?.QUEEN_TLS_CERT_FILE || options.env?.QUEEN_CRASH_AT
+      (options.env?.QUEEN_CRASH_AT && output.includes("worker.died")) ||
+      (options.env?.QUEEN_TLS_CERT_FILE
         ? output.includes("broker.ready")
-        : (await statusOf(`${url}/readyz`)) === 200;
+        : (await statusOf(`${url}/readyz`)) === 200);
     if (isReady) return broker;
   }
   await broker.kill("SIGKILL");

@@ -50,6 +50,8 @@ const REQUEST_TIMEOUT_MS = 30_000 - TIMEOUTS_CHECKED_EVERY_MS;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 // Bodies that a worker holds at once, in bodies of the largest size.
 const BODIES_HELD_MAX = 4;
+// A longer body is looked at before objects are made of it: nested without end it would take a hundred times its bytes.
+const UNSEEN_BYTES_MAX = 64 * 1024;
 
 export class HttpServer {
   readonly #server: Server | TlsServer;
@@ -257,11 +259,17 @@ function bodyOf(request: Request): unknown {
 function parseJson(body: Buffer): unknown {
   if (body.length === 0) return undefined;
   const text = bodyText(body);
+  if (body.length > UNSEEN_BYTES_MAX) checkJson(text);
   try {
     return JSON.parse(Buffer.from(text, "latin1").toString("utf8"));
   } catch {
-    const scanner = new JsonScanner(text);
-    scanner.expectEnd(scanner.skipValue(scanner.skipWhitespace(0))); // throws, and says where
+    checkJson(text);
     throw new BrokerError("INVALID_JSON", "Invalid JSON");
   }
+}
+
+/** Throws where it is no JSON, or nested too deep, and says where. */
+function checkJson(text: string): void {
+  const scanner = new JsonScanner(text);
+  scanner.expectEnd(scanner.skipValue(scanner.skipWhitespace(0)));
 }
