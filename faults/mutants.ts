@@ -143,8 +143,10 @@ const BREAKAGES: readonly Mutant[] = [
   {
     id: "bury-other",
     title: "a dead letter holds another message",
-    procedure: "bury",
-    changes: [["(p_offset - s.first_offset)::int4)", "greatest(0, p_offset - s.first_offset - 1)::int4)"]],
+    procedure: "bury_range",
+    changes: [
+      ["queen.fragment_at(s.ends, s.body, n)", "queen.fragment_at(s.ends, s.body, greatest(0, n - 1))"],
+    ],
     load: { poisonShare: 0.02 },
     noticedBy: ["dead letter"],
   },
