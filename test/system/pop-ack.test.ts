@@ -965,6 +965,15 @@ test("a queue deleted by SQL again and again under load fails no request and end
   assert.deepEqual(broker.workerPids(), workers);
 });
 
+test("a group's first pop gets as many lanes as it asks for, whatever the broker has heard of", async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const queue = newQueue();
+    for (const lane of ["a", "b", "c"]) await system.client.push(numbered(queue, 1, lane));
+    const { messages } = await system.client.pop(queue, { batch: 10, partitions: 3 });
+    assert.deepEqual(messages.map(({ partition }) => partition).sort(), ["a", "b", "c"]);
+  }
+});
+
 // --------------------------------------------------------------------------------------------------- bytes
 
 // So many messages of a megabyte: their names and times take room, too.

@@ -98,8 +98,6 @@ test("a pop that waits is answered by a push, and ends with its signal", async (
 
 test("a pop of several partitions, and one by namespace", async () => {
   await queen.queue("mail.out").namespace("mail").task("out").config({ leaseTime: 30 }).create();
-  // A group's first pop is served while the broker still looks at the queue, with what it has found by then.
-  assert.deepEqual(await queen.queue("mail.out").pop(), []);
   for (const lane of ["a", "b", "c"]) await queen.queue("mail.out").partition(lane).push({ data: lane });
   const messages = await queen.queue<string>("mail.out").batch(9).partitions(3).pop();
   assert.deepEqual(new Set(dataOf(messages)), new Set(["a", "b", "c"]));

@@ -76,9 +76,10 @@ export class GroupScan {
     if (!group.warm) await this.#warmUp(group);
   }
 
-  /** A group's first look at the whole queue, page by page; pops are served while it goes on. */
+  /** A group's first look at the whole queue, page by page; from the first page on, pops are served while it goes on. */
   #warmUp(group: Group): Promise<void> {
     group.scanning ??= (async () => {
+      group.isBlind = true;
       await this.#options.look();
       let id: number | undefined;
       do {
@@ -91,8 +92,14 @@ export class GroupScan {
       group.warm = true;
     })().finally(() => {
       group.scanning = undefined;
+      if (group.isBlind) this.#see(group);
     });
     return group.scanning;
+  }
+
+  #see(group: Group): void {
+    group.isBlind = false;
+    this.#lanes.serve(group);
   }
 
   async #scan(groups: readonly Group[], page: number): Promise<void> {
@@ -101,6 +108,7 @@ export class GroupScan {
     const queueIds = groups.map((group) => group.queue!.id);
     const after = groups.map((group) => group.scanAfter);
     const rows = await this.#options.use((session) => session.run(scanReady, [queueIds, ids, after, page]));
+    const blind = groups.filter((group) => group.isBlind);
     this.#lanes.together(() => {
       for (const row of rows) {
         const group = groups[row.scan]!;
@@ -118,5 +126,6 @@ export class GroupScan {
         if (lane) this.#lanes.found(group.meet(lane));
       }
     });
+    for (const group of blind) this.#see(group);
   }
 }

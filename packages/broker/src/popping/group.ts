@@ -33,6 +33,11 @@ export class Group {
   /** The whole queue was looked at once, and what happened since then came by hints. */
   warm = false;
   scanning: Promise<void> | undefined;
+  /**
+   * Nothing but hints is known yet, and the first page is being looked at: until then nobody is served, so that a first
+   * pop of several lanes gets more than those of which the broker happened to hear.
+   */
+  isBlind = false;
   /** Where the scan that looks for what hints missed goes on. */
   scanAfter = 0;
   usedAtMs = 0;

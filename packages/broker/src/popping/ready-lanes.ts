@@ -129,6 +129,7 @@ export class ReadyLanes {
       this.#served.add(group);
       return;
     }
+    if (group.isBlind) return;
     for (let pop = group.firstWaiting; pop; pop = group.firstWaiting) {
       const lanes: GroupLane[] = [];
       while (lanes.length < pop.request.partitions) {
