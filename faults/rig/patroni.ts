@@ -290,7 +290,7 @@ listen primary
   bind 127.0.0.1:${this.#haproxyPort}
   option httpchk OPTIONS /primary
   http-check expect status 200
-  default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
+  default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
 ${servers.join("\n")}
 `;
     const file = join(this.#folder, "haproxy.cfg");

@@ -22,7 +22,7 @@ export interface SlotOptions {
 
 const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 2_000;
-const SCOUT_PAUSE_MS_MAX = 500;
+const SCOUT_PAUSE_MS_MAX = 200;
 
 export class Slots {
   readonly #options: SlotOptions;
