@@ -103,6 +103,11 @@ const CLOSE_GRACE_MS = 1_000;
 // When one connection has found the primary, the others need not search.
 const lastUsed = new WeakMap<ConnectionSettings, Server>();
 
+// While there is none, one connection searches and the others wait for what it finds: servers that wait for their
+// promotion have better things to do than to answer all of them.
+const lost = new WeakSet<ConnectionSettings>();
+const searches = new WeakMap<ConnectionSettings, Promise<Session>>();
+
 // The machine of a primary that is lost does not even refuse: nobody waits for it longer than that.
 const HEAD_START_MS = 250;
 
@@ -143,6 +148,21 @@ export class Session {
   #deadline: NodeJS.Timeout;
 
   static async connect(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
+    const running = searches.get(settings);
+    if (running) {
+      await running;
+      return Session.#search(settings, options);
+    }
+    const search = Session.#search(settings, options);
+    if (lost.has(settings)) searches.set(settings, search);
+    try {
+      return await search;
+    } finally {
+      if (searches.get(settings) === search) searches.delete(settings);
+    }
+  }
+
+  static async #search(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
     const last = lastUsed.get(settings);
     const hosts = last ? [last, ...settings.hosts.filter((server) => server !== last)] : settings.hosts;
     const attempts = hosts.map((server) => () => Session.#connectTo(server, settings, options));
@@ -152,6 +172,7 @@ export class Session {
         discard: (session) => session.destroy(new Error("another server was found first")),
       });
     } catch (error) {
+      lost.add(settings);
       const failures = (error as AggregateError).errors as Error[];
       if (failures.length === 1) throw failures[0];
       const reasons = failures.map((failure) => failure.message).join("; ");
@@ -187,6 +208,7 @@ export class Session {
       }
       session.#setCallTimeout(options.callTimeoutMs);
       lastUsed.set(settings, server);
+      lost.delete(settings);
       return session;
     } catch (error) {
       session.destroy(error as Error);
