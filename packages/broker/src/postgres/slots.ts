@@ -31,6 +31,8 @@ export class Slots {
   readonly #listeners: (() => void)[] = [];
   /** Connections that wait for their next attempt. */
   readonly #pauses = new Map<NodeJS.Timeout, () => void>();
+  /** One of them waits only shortly. */
+  #hasScout = false;
   #waiting = 0;
   /** When each busy session was taken. */
   readonly #takenAtMs = new Map<Session, number>();
@@ -171,12 +173,14 @@ export class Slots {
       this.#options.log(
         `cannot connect to PostgreSQL: ${error instanceof Error ? error.message : String(error)}`,
       );
+      const isScout = !this.#hasScout;
+      this.#hasScout = true;
       const again = (): void => {
         clearTimeout(pause);
         this.#pauses.delete(pause);
+        if (isScout) this.#hasScout = false;
         void this.#connect(Math.min(pauseMs * 2, PAUSE_MS_MAX));
       };
-      const isScout = this.#pauses.size === 0;
       const pause = setTimeout(again, isScout ? Math.min(pauseMs, SCOUT_PAUSE_MS_MAX) : pauseMs);
       this.#pauses.set(pause, again);
       return;
