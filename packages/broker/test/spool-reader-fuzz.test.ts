@@ -25,7 +25,7 @@ const recordOf = (sequence: number, content: Uint8Array): SpoolRecord => ({
   content: Buffer.from(content),
 });
 
-type Piece = { readonly bytes: Buffer; readonly content?: string };
+type Piece = { readonly bytes: Buffer; readonly content?: string; readonly cutOff?: Buffer };
 const bytesOf = fc.uint8Array({ maxLength: 80 });
 
 /** Records, and between them noise, records that are cut, and heads that promise more than there is. */
@@ -37,7 +37,8 @@ const piece: fc.Arbitrary<Piece> = fc.oneof(
   bytesOf.map((bytes) => ({ bytes: Buffer.from(bytes) })),
   fc.tuple(bytesOf, fc.double({ min: 0, max: 0.99, noNaN: true })).map(([content, share]) => {
     const bytes = encodeRecord(recordOf(1, content));
-    return { bytes: bytes.subarray(0, Math.floor(share * bytes.length)) };
+    const cutAt = Math.floor(share * bytes.length);
+    return { bytes: bytes.subarray(0, cutAt), cutOff: bytes.subarray(cutAt) };
   }),
   fc.nat({ max: 0xffffffff }).map((length) => {
     const bytes = encodeRecord(recordOf(1, Buffer.from("x"))).subarray(0, RECORD_HEADER_BYTES);
@@ -46,10 +47,17 @@ const piece: fc.Arbitrary<Piece> = fc.oneof(
   }),
 );
 
+/** What was cut off, be it one byte, may stand behind the cut by chance. */
+function isMadeWhole({ cutOff }: Piece, next: readonly Piece[]): boolean {
+  const behind = Buffer.concat(next.map(({ bytes }) => bytes));
+  return cutOff !== undefined && behind.subarray(0, cutOff.length).equals(cutOff);
+}
+
 test("among any bytes every whole record is found, and nothing that was not written", () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
       const bytes = Buffer.concat(pieces.map((each) => each.bytes));
+      fc.pre(!pieces.some((each, index) => isMadeWhole(each, pieces.slice(index + 1))));
       const { records, damage } = scanRecords(bytes);
       assert.deepEqual(
         records.map(({ record }) => record.content.toString("latin1")),
