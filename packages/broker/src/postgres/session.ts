@@ -25,8 +25,8 @@ import { connectError, serverName, shakeHands, textOf } from "./handshake.ts";
 import type { Origin } from "./lineage.ts";
 import { MessageFramer } from "./message-framer.ts";
 import { prefaceOf, TIMELINE } from "./preface.ts";
+import { PrimarySearch } from "./primary-search.ts";
 import { RowReader } from "./row-reader.ts";
-import { staggered } from "./staggered.ts";
 import { type ParameterType, WireWriter } from "./wire-writer.ts";
 
 /** A statement is prepared under its name at its first use in a session; a name stands for one text. */
@@ -100,16 +100,8 @@ const PREFACE = -1;
 // up a shutdown.
 const CLOSE_GRACE_MS = 1_000;
 
-// When one connection has found the primary, the others need not search.
-const lastUsed = new WeakMap<ConnectionSettings, Server>();
-
-// While there is none, one connection searches and the others wait for what it finds: servers that wait for their
-// promotion have better things to do than to answer all of them.
-const lost = new WeakSet<ConnectionSettings>();
-const searches = new WeakMap<ConnectionSettings, Promise<Session>>();
-
-// The machine of a primary that is lost does not even refuse: nobody waits for it longer than that.
-const HEAD_START_MS = 250;
+// One for all connections to the same servers.
+const searches = new WeakMap<ConnectionSettings, PrimarySearch<Session>>();
 
 const SERVER_FACTS: Statement<{ inRecovery: boolean; processId: number }> = {
   name: "session_server_facts",
@@ -147,40 +139,15 @@ export class Session {
   #closeError: Error | undefined;
   #deadline: NodeJS.Timeout;
 
-  static async connect(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
-    const running = searches.get(settings);
-    if (running) {
-      await running;
-      return Session.#search(settings, options);
+  static connect(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
+    let search = searches.get(settings);
+    if (!search) {
+      search = new PrimarySearch(settings.hosts, (session) =>
+        session.destroy(new Error("another server was found first")),
+      );
+      searches.set(settings, search);
     }
-    const search = Session.#search(settings, options);
-    if (lost.has(settings)) searches.set(settings, search);
-    try {
-      return await search;
-    } finally {
-      if (searches.get(settings) === search) searches.delete(settings);
-    }
-  }
-
-  static async #search(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
-    const last = lastUsed.get(settings);
-    const hosts = last ? [last, ...settings.hosts.filter((server) => server !== last)] : settings.hosts;
-    const attempts = hosts.map((server) => () => Session.#connectTo(server, settings, options));
-    try {
-      return await staggered(attempts, {
-        headStartMs: HEAD_START_MS,
-        discard: (session) => session.destroy(new Error("another server was found first")),
-      });
-    } catch (error) {
-      lost.add(settings);
-      const failures = (error as AggregateError).errors as Error[];
-      if (failures.length === 1) throw failures[0];
-      const reasons = failures.map((failure) => failure.message).join("; ");
-      throw new ConnectionLostError(`no server can be used: ${reasons || "no host is given"}`, {
-        outcomeUnknown: false,
-        cause: error,
-      });
-    }
+    return search.find((server) => Session.#connectTo(server, settings, options));
   }
 
   static async #connectTo(
@@ -207,8 +174,6 @@ export class Session {
         session.#preface = prefaceOf({ ...options, asksTimeline: origin !== undefined });
       }
       session.#setCallTimeout(options.callTimeoutMs);
-      lastUsed.set(settings, server);
-      lost.delete(settings);
       return session;
     } catch (error) {
       session.destroy(error as Error);
