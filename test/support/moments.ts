@@ -10,13 +10,14 @@ export async function until<T>(
   moment: string,
   probe: () => Promise<T> | T,
   limitMs = MOMENT_MS_MAX,
-): Promise<NonNullable<T>> {
+): Promise<Exclude<NonNullable<T>, false>> {
   const startedMs = performance.now();
   let last: unknown;
   for (;;) {
     try {
       const answer = await probe();
-      if (answer !== false && answer !== undefined && answer !== null) return answer;
+      if (answer !== false && answer !== undefined && answer !== null)
+        return answer as Exclude<NonNullable<T>, false>;
       last = answer;
     } catch (error) {
       last = error;

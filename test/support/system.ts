@@ -2,10 +2,11 @@
  * A system under test: a database of its own, a broker process on it and a client of that broker. A test
  * file starts one and uses a queue per test, so that tests see nothing of each other.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { type BrokerProcess, startBrokerProcess } from "./broker.ts";
 import { createDatabase, type TestDatabase } from "./database.ts";
 import { HttpClient, type PoppedMessage, type PushItem } from "./http.ts";
+
+export { until } from "./moments.ts";
 
 export interface System {
   readonly database: TestDatabase;
@@ -71,17 +72,6 @@ export const dataOf = (messages: readonly PoppedMessage[]): unknown[] =>
 /** t<from>, …, t<to - 1>. */
 export const ids = (from: number, to: number): string[] =>
   Array.from({ length: to - from }, (_, index) => `t${from + index}`);
-
-const MOMENT_MS_MAX = 15_000;
-
-/** Asks until there is an answer, and fails if the moment never comes. */
-export async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
-  for (const startedMs = performance.now(); performance.now() - startedMs < MOMENT_MS_MAX; await sleep(10)) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== false) return answer;
-  }
-  throw new Error(`this never came: ${what}`);
-}
 
 /** Leases end only by the database's clock: this lets every lease on a queue run out now. */
 export async function expireLeases(database: TestDatabase, queue: string): Promise<number> {

@@ -178,6 +178,12 @@ test("configure: the queue is required, and may be the empty string", async () =
 
 test("configure: what one broker configures, another one does at once", NOT_POOLED, async () => {
   const { client } = await system.another();
+  for (const each of [client, system.client]) {
+    await until("they hear each other", async () => {
+      const { state, peers } = (await each.request("GET", "/metrics")).json.bus;
+      return state === "listening" && peers > 0;
+    });
+  }
   const queue = newQueue();
   await system.client.push(numbered(queue, 1));
   assert.equal((await client.pop(queue, { consumerGroup: "before" })).status, 200);

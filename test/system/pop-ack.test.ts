@@ -898,6 +898,22 @@ test("a queue deleted by SQL is noticed by another broker that has it in memory"
   assert.deepEqual(lanes.sort(), ["Default", "p"]);
 });
 
+test("a group that begins now waits for whoever is deleting its queue, and is recorded then", async () => {
+  const queue = newQueue("leaving");
+  const begins = { consumerGroup: "late", subscriptionMode: "new" } as const;
+  await system.client.push(numbered(queue, 1));
+  const transaction = await system.database.client();
+  await transaction.query("begin");
+  await transaction.query("delete from queen.queues where name = $1", [queue]);
+  const first = system.client.pop(queue, begins);
+  await sleep(500); // several times as long as a broker waits for a lock of somebody's
+  await transaction.query("commit");
+  await transaction.end();
+  assert.equal((await first).status, 204);
+  await system.client.push(numbered(queue, 1, "Default", 7));
+  assert.deepEqual(idsOf((await system.client.pop(queue, begins)).messages), ["t7"]);
+});
+
 test("a queue deleted by SQL again and again under load fails no request and ends no worker", async () => {
   const { client, broker } = system;
   const workers = broker.workerPids();

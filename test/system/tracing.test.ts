@@ -271,10 +271,13 @@ test("the call to the database is a child of its request's span, and links to th
   );
   const ids = Array.from({ length: 5 }, (_, index) => `merged-${index}`);
   const answers = ids.map((id) => push(client, [{ queue, payload: id }], { "x-request-id": id }));
-  await until(
-    "they wait",
-    async () => (await client.request("GET", "/metrics")).json.requests.active > ids.length,
-  );
+  const metrics = async () => (await client.request("GET", "/metrics")).json;
+  await until("they wait", async () => (await metrics()).requests.active > ids.length);
+  const { batches } = (await metrics()).sidecar.operations.push;
+  await until("all of them were tried", async () => {
+    const now = (await metrics()).sidecar.operations.push.batches;
+    return now >= batches + 3; // one may have begun before the last of them came
+  });
   await other.query("rollback");
   await Promise.all(answers);
   const places = (await Promise.all(ids.map(spanWithId))).map(placeOf);

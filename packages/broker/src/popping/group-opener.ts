@@ -1,8 +1,9 @@
 /** Finds groups in the database, where a group's first pop records it with its subscription. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Directory } from "../lanes/directory.ts";
 import { isRolledBack } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
-import { openGroup } from "../postgres/statements.ts";
+import { type GroupRow, openGroup } from "../postgres/statements.ts";
 import type { Group } from "./group.ts";
 import type { PopRequest } from "./pop.ts";
 
@@ -10,6 +11,9 @@ export interface GroupOpenerOptions {
   readonly directory: Directory;
   readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
 }
+
+const RECORD_ATTEMPTS_MAX = 20;
+const RECORD_PAUSE_MS = 100;
 
 export class GroupOpener {
   readonly #options: GroupOpenerOptions;
@@ -25,15 +29,7 @@ export class GroupOpener {
   open(group: Group, request: PopRequest | undefined): Promise<void> {
     group.opening ??= (async () => {
       const { mode, from } = request?.subscription ?? { mode: "all", from: null };
-      const [row] = await this.#options
-        .use((session) => session.run(openGroup, [group.queueName, group.name, mode, from]))
-        .catch((error: unknown) => {
-          // Somebody's transaction is making the group: until that ends, there is nothing to deliver. Where this
-          // pop says how the group begins, nobody else can record it.
-          if (!isRolledBack(error) || mode !== "all") throw error;
-          group.openFailed = true;
-          return [];
-        });
+      const row = await this.#findOrRecord(group, mode, from);
       if (row?.queueId == null || row.groupId === null) return;
       const queue = await this.#options.directory.queueById(row.queueId);
       if (!queue) return;
@@ -45,5 +41,28 @@ export class GroupOpener {
       group.opening = undefined;
     });
     return group.opening;
+  }
+
+  /**
+   * Undefined: somebody's transaction is making the group, or deleting its queue. Until that ends, there is nothing to
+   * deliver. But where this pop says how the group begins, nobody else can record it: it keeps trying.
+   */
+  async #findOrRecord(group: Group, mode: string, from: string | null): Promise<GroupRow | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const [row] = await this.#options.use((session) =>
+          session.run(openGroup, [group.queueName, group.name, mode, from]),
+        );
+        return row;
+      } catch (error) {
+        if (!isRolledBack(error)) throw error;
+        if (mode === "all") {
+          group.openFailed = true;
+          return undefined;
+        }
+        if (attempt === RECORD_ATTEMPTS_MAX) throw error;
+        await sleep(RECORD_PAUSE_MS);
+      }
+    }
   }
 }

@@ -2,6 +2,7 @@
 import { type Command, OPTION } from "../command.ts";
 import { confirm } from "../confirmation.ts";
 import { path } from "../connection.ts";
+import { grantOf, grantOptions } from "./grant.ts";
 
 interface Key {
   readonly id: string;
@@ -14,21 +15,11 @@ interface Key {
   readonly revokedAt: string | null;
 }
 
-export const ROLES = ["admin", "read-write", "read-only", "produce", "consume"];
-
 export const keysCreate: Command = {
   name: "keys create",
   summary: "Make an API key; it is shown this once",
   arguments: [{ name: "name", summary: "Who it is for" }],
-  options: [
-    { flags: "--role <role>", summary: "What it allows", choices: ROLES, fallback: "read-write" },
-    {
-      flags: "--queue <pattern>",
-      summary: "Only for queues like this; may be said again",
-      isRepeatable: true,
-    },
-    { flags: "--expires <time>", summary: "Until then; for ever without it" },
-  ],
+  options: grantOptions("read-write"),
   examples: [
     {
       line: "queen keys create shop --role produce --queue 'orders*'",
@@ -37,15 +28,9 @@ export const keysCreate: Command = {
     { line: "QUEEN_TOKEN=$(queen keys create ci -o json | jq -r .key)", meaning: "For a script" },
   ],
   async run(call) {
-    const queues = call.texts("queue");
     await call.output.value(
       await call.api.request<object>("POST", "/api/v1/system/keys", {
-        body: {
-          name: call.argument("name"),
-          role: call.text("role"),
-          queues: queues.length === 0 ? null : queues,
-          expiresAt: call.text("expires") ?? null,
-        },
+        body: { name: call.argument("name"), ...grantOf(call) },
       }),
     );
     return undefined;

@@ -3,7 +3,7 @@ import { type Command, OPTION } from "../command.ts";
 import { confirm } from "../confirmation.ts";
 import { path } from "../connection.ts";
 import { askPassword } from "../password.ts";
-import { ROLES } from "./keys.ts";
+import { grantOf, grantOptions } from "./grant.ts";
 
 interface User {
   readonly name: string;
@@ -24,33 +24,15 @@ export const usersAdd: Command = {
   summary: "Make a user, who signs in to the web page by name and password",
   details: PASSWORD,
   arguments: [{ name: "name", summary: "The name he signs in with" }],
-  options: [
-    { flags: "--role <role>", summary: "What he may do", choices: ROLES, fallback: "read-only" },
-    {
-      flags: "--queue <pattern>",
-      summary: "Only with queues like this; may be said again",
-      isRepeatable: true,
-    },
-    { flags: "--expires <time>", summary: "Until then; for ever without it" },
-  ],
+  options: grantOptions("read-only"),
   examples: [
     { line: "queen users add ada --role admin", meaning: "Asks for the password" },
     { line: "pass show queen/bob | queen users add bob --queue 'orders*'", meaning: "By a script" },
   ],
   async run(call) {
-    const queues = call.texts("queue");
     const name = call.argument("name");
-    await call.output.value(
-      await call.api.request<object>("POST", "/api/v1/system/users", {
-        body: {
-          name,
-          password: await askPassword(name),
-          role: call.text("role"),
-          queues: queues.length === 0 ? null : queues,
-          expiresAt: call.text("expires") ?? null,
-        },
-      }),
-    );
+    const body = { name, password: await askPassword(name), ...grantOf(call) };
+    await call.output.value(await call.api.request<object>("POST", "/api/v1/system/users", { body }));
     return undefined;
   },
 };
