@@ -8,7 +8,8 @@ import { fileURLToPath } from "node:url";
 export const QUEEN = fileURLToPath(new URL("../../../packages/cli/bin/queen.js", import.meta.url));
 
 export interface CommandResult {
-  readonly code: number | null;
+  /** The exit code, or the signal that ended it. */
+  readonly code: number | NodeJS.Signals;
   readonly stdout: string;
   readonly stderr: string;
   /** What it printed, as JSON. */
@@ -59,10 +60,10 @@ export function startCommand(
   else child.stdin.end(input ?? "");
   const ended = new Promise<CommandResult>((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", (code) => {
+    child.once("close", (code, signal) => {
       running.delete(child);
       resolve({
-        code,
+        code: code ?? signal!,
         stdout,
         stderr,
         json: () => JSON.parse(stdout),
