@@ -102,7 +102,7 @@ export class Live {
     identity.check(route.access);
     const request: Request = {
       ...from,
-      requestId: "live",
+      requestId: () => "live",
       path: path!,
       params,
       query: new URLSearchParams(search),

@@ -34,7 +34,8 @@ export interface Request {
   /** Who sends it. */
   readonly identity: Identity;
   readonly address: string;
-  readonly requestId: string;
+  /** A call, since an accessor in an object of every request would cost it a hidden class of its own. */
+  requestId(): string;
   readonly method: string;
   readonly path: string;
   readonly params: Readonly<Record<string, string>>;

@@ -195,9 +195,7 @@ export class HttpServer {
           const request: Request = {
             identity,
             address: exchange.address,
-            get requestId() {
-              return exchange.requestId;
-            },
+            requestId: () => exchange.requestId,
             method,
             path,
             params: found.params,

@@ -46,7 +46,7 @@ export class TracedDataPlane extends DataPlane {
     work: (span: OperationSpan | undefined) => Promise<Answer>,
   ): Promise<Answer> {
     const parent = readTraceparent(request.headers.traceparent);
-    const span = this.#tracing.start(operation, parent, request.requestId);
+    const span = this.#tracing.start(operation, parent, request.requestId());
     try {
       const answer = await work(span);
       span?.end(answer.status);
