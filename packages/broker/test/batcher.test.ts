@@ -93,23 +93,37 @@ describe("the batch policy", () => {
   const limits = { sizeMax: 10, holdMs: 5 };
 
   test("waits for ever while there is nothing to send or nobody to send it", () => {
-    assert.deepEqual(decideBatch({ queued: 0, oldestAgeMs: 99, freeSlots: 3 }, limits), { waitMs: Infinity });
-    assert.deepEqual(decideBatch({ queued: 99, oldestAgeMs: 99, freeSlots: 0 }, limits), {
+    assert.deepEqual(decideBatch({ queued: 0, oldestAgeMs: 99, freeSlots: 3, underWay: 0 }, limits), {
+      waitMs: Infinity,
+    });
+    assert.deepEqual(decideBatch({ queued: 99, oldestAgeMs: 99, freeSlots: 0, underWay: 0 }, limits), {
       waitMs: Infinity,
     });
   });
 
   test("sends what is full or has been held long enough", () => {
-    assert.equal(decideBatch({ queued: 10, oldestAgeMs: 0, freeSlots: 1 }, limits), "flush");
-    assert.equal(decideBatch({ queued: 1, oldestAgeMs: 5, freeSlots: 1 }, limits), "flush");
+    assert.equal(decideBatch({ queued: 10, oldestAgeMs: 0, freeSlots: 1, underWay: 0 }, limits), "flush");
+    assert.equal(decideBatch({ queued: 1, oldestAgeMs: 5, freeSlots: 1, underWay: 0 }, limits), "flush");
     assert.equal(
-      decideBatch({ queued: 1, oldestAgeMs: 0, freeSlots: 1 }, { sizeMax: 10, holdMs: 0 }),
+      decideBatch({ queued: 1, oldestAgeMs: 0, freeSlots: 1, underWay: 0 }, { sizeMax: 10, holdMs: 0 }),
       "flush",
     );
   });
 
+  test("beside calls under way waits for twice as many, but not long", () => {
+    const none = { sizeMax: 100, holdMs: 0 };
+    const view = { oldestAgeMs: 1, freeSlots: 1, underWay: 20 };
+    assert.deepEqual(decideBatch({ ...view, queued: 39 }, none), { waitMs: 4 });
+    assert.equal(decideBatch({ ...view, queued: 40 }, none), "flush");
+    assert.equal(decideBatch({ ...view, queued: 39, oldestAgeMs: 5 }, none), "flush");
+    assert.equal(decideBatch({ ...view, queued: 1, underWay: 0 }, none), "flush");
+    assert.equal(decideBatch({ ...view, queued: 39 }, { sizeMax: 30, holdMs: 0 }), "flush", "it is full");
+  });
+
   test("holds the rest for the time that is left", () => {
-    assert.deepEqual(decideBatch({ queued: 9, oldestAgeMs: 2, freeSlots: 1 }, limits), { waitMs: 3 });
+    assert.deepEqual(decideBatch({ queued: 9, oldestAgeMs: 2, freeSlots: 1, underWay: 0 }, limits), {
+      waitMs: 3,
+    });
   });
 });
 

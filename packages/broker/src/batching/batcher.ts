@@ -60,6 +60,7 @@ export class Batcher<Operation, Result> {
   readonly #now: () => number;
   readonly #tracing: Tracing | undefined;
   #scheduled = false;
+  #underWay = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -121,6 +122,7 @@ export class Batcher<Operation, Result> {
           queued: this.#queue.length,
           oldestAgeMs: this.#now() - (this.#queue.first?.enqueuedAtMs ?? 0),
           freeSlots: this.#slots.free,
+          underWay: this.#underWay,
         },
         { sizeMax: this.#limits.operationsMax, holdMs: this.#limits.holdMs },
       );
@@ -151,7 +153,9 @@ export class Batcher<Operation, Result> {
     const startedAtMs = this.#now();
     let waitMs = 0;
     for (const entry of batch) waitMs += startedAtMs - entry.enqueuedAtMs;
+    this.#underWay += batch.length;
     await this.#run(session, batch);
+    this.#underWay -= batch.length;
     this.statistics.batch(batch.length, waitMs, this.#now() - startedAtMs);
     this.#slots.give(session);
   }
