@@ -13,8 +13,9 @@ export type Outgoing = PieceTaker &
     readonly writableNeedDrain: boolean;
     writeHead(status: number, headers: string[]): unknown;
     flushHeaders(): void;
+    readonly socket: { cork(): void; uncork(): void } | null;
     write(text: string, written?: () => void): boolean;
-    end(body: string, encoding: "utf8" | "latin1"): unknown;
+    end(body: string, encoding: "utf8"): unknown;
     once(event: "close", listener: () => void): unknown;
   };
 
@@ -59,7 +60,7 @@ export class AnswerWriter {
     if (isCrashPoint("answer-half")) response.write(body.slice(0, body.length / 2), crash);
     else if (answer.isText) response.end(body, "utf8");
     else if (isLarge(body)) writeInPieces(response, body);
-    else response.end(body, "latin1");
+    else endAtOnce(response, body);
     this.#unread.add(response, bytes);
     return bytes;
   }
@@ -103,4 +104,15 @@ export class AnswerWriter {
     if (this.#isTurningAway) ended();
     return 0;
   }
+}
+
+/** Head and body as one string in one call of the system: `end` alone would add an empty piece, and gather the two. */
+function endAtOnce(response: Outgoing, body: string): void {
+  const { socket } = response;
+  if (body !== "" && socket) {
+    socket.cork();
+    response.write(body, "latin1");
+    socket.uncork();
+  }
+  response.end();
 }
