@@ -52,6 +52,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const BODIES_HELD_MAX = 4;
 // A longer body is looked at before objects are made of it: nested without end it would take a hundred times its bytes.
 const UNSEEN_BYTES_MAX = 64 * 1024;
+const NO_QUERY = new URLSearchParams();
 
 export class HttpServer {
   readonly #server: Server | TlsServer;
@@ -141,12 +142,14 @@ export class HttpServer {
     let isOver = false;
     let isCut = false;
     let hungUp: (() => void) | undefined;
+    let releaseBody: (() => void) | undefined;
     response.once("close", () => {
       isOver = true;
       // A connection that broke drops what it still had to write, and the response then counts as written.
       isCut = !response.writableFinished || incoming.socket.destroyed;
       if (!isAnswered) this.#accessLog.hungUp(exchange);
       if (isCut) hungUp?.();
+      releaseBody?.();
       this.#admission.leave(exchange);
       this.#answers.closed(response);
       if (--this.#active === 0) this.#idle?.();
@@ -186,7 +189,7 @@ export class HttpServer {
     };
     const admitted = (identity: Identity): void => {
       const { whole, release } = this.#bodies.read(incoming);
-      response.once("close", release);
+      releaseBody = release;
       whole
         .then((body) => {
           if (isOver) return;
@@ -199,7 +202,7 @@ export class HttpServer {
             method,
             path,
             params: found.params,
-            query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)),
+            query: mark < 0 ? NO_QUERY : new URLSearchParams(url.slice(mark + 1)),
             headers: incoming.headers,
             text: () => bodyText(body),
             json: () => parseJson(body),
