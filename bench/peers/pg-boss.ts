@@ -1,4 +1,5 @@
 /** pg-boss: a job queue on PostgreSQL with a client for Node. */
+import pg from "pg";
 import type { Data } from "../messages.ts";
 import { load, versionOf } from "./packages.ts";
 import {
@@ -59,15 +60,17 @@ export const pgBoss: Peer = {
     boss.on("error", () => undefined);
     await boss.start();
     await boss.createQueue(QUEUE);
-    return new PgBossClient(boss);
+    return new PgBossClient(boss, databaseUrl!);
   },
 };
 
 class PgBossClient implements PeerClient {
   readonly #boss: Boss;
+  readonly #databaseUrl: string;
 
-  constructor(boss: Boss) {
+  constructor(boss: Boss, databaseUrl: string) {
     this.#boss = boss;
+    this.#databaseUrl = databaseUrl;
   }
 
   async send(_sender: number, { data }: PeerMessage): Promise<void> {
@@ -82,6 +85,7 @@ class PgBossClient implements PeerClient {
   async consume(style: "drain" | "wait", sink: Sink): Promise<Consumption> {
     const receive = (jobs: readonly Job[]): void => sink.received(jobs.map(({ data }) => inOneLane(data)));
     if (style === "drain") {
+      await this.#analyze();
       return loops(CONSUMERS, sink, async () => {
         const jobs = await this.#boss.fetch(QUEUE, { batchSize: FETCH_BATCH });
         if (jobs.length === 0) return;
@@ -99,6 +103,14 @@ class PgBossClient implements PeerClient {
       sink.done(jobs.length);
     });
     return { stop: () => this.#boss.offWork(QUEUE) };
+  }
+
+  /** Where many jobs wait, its queries need the statistics that autovacuum makes within a minute. */
+  async #analyze(): Promise<void> {
+    const client = new pg.Client(this.#databaseUrl);
+    await client.connect();
+    await client.query("analyze");
+    await client.end();
   }
 
   close(): Promise<void> {

@@ -468,6 +468,14 @@ test("a call with too many bytes is refused whole, and one that is to fit is cut
   assert.equal(rest!.delivered.length, 3, "a call below the limit goes through");
 });
 
+test("what the caller holds already has no bytes, however many messages are taken", async () => {
+  const lane = await newLane(client);
+  await push(client, lane.partition, large(3), 1);
+  const [answer] = await take(client, [{ ...lane, budget: 3, have: [0, 3] }], { bytes: 10, fit: false });
+  assert.equal(answer!.status, TAKE.taken);
+  assert.equal((await readCursor(client, lane)).until, 3);
+});
+
 test("a message that is larger than the limit is delivered alone", async () => {
   const lane = await newLane(client);
   await push(client, lane.partition, large(3), 1);

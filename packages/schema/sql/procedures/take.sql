@@ -77,7 +77,11 @@ begin
   for r in
     select l.lane::int4 as lane, l.pop, l.budget, l.auto_ack, l.delay_s, l.ttl_s, l.retry_limit,
            c.partition_id, c.group_id, c.committed, c.acked, c.lease_token, c.lease_until, c.failures,
-           p.next_offset, p.start_offset, p.last_at
+           p.next_offset, p.start_offset,
+           (select s.created_at from queen.segments s
+             where l.ttl_s > 0 and s.partition_id = c.partition_id
+               and s.first_offset <= greatest(c.committed, p.start_offset)
+             order by s.first_offset desc limit 1) as first_at
       from unnest(p_pop, p_budget, p_partition, p_group, p_auto_ack, p_delay_s, p_window_s, p_ttl_s, p_retry_limit)
            with ordinality
            as l (pop, budget, partition_id, group_id, auto_ack, delay_s, window_s, ttl_s, retry_limit, lane)
@@ -106,9 +110,7 @@ begin
     v_floor := r.start_offset;
     if r.ttl_s > 0 then
       v_old := v_now - r.ttl_s * interval '1 second';
-      if v_old > (select s.created_at from queen.segments s
-                   where s.partition_id = r.partition_id and s.first_offset <= greatest(v_lo, v_floor)
-                   order by s.first_offset desc limit 1) then
+      if v_old > r.first_at then
         v_floor := greatest(v_floor, queen.offset_at(r.partition_id, v_old));
       end if;
     end if;
@@ -256,8 +258,8 @@ begin
          v_now + p_lease_s[l.lane] * interval '1 second',
          v_due[l.lane], nullif(v_acked[l.lane], ''),
          s.first_offset, s.count, s.created_at, s.ends,
-         case when p_bytes is null or p_fit or sum(octet_length(s.body)) over () <= p_bytes then s.body
-              else queen.too_many_bytes(p_bytes) end
+         case when not p_fit and sum(octet_length(s.body)) over () > p_bytes then queen.too_many_bytes(p_bytes)
+              else s.body end
     from unnest(p_partition, p_have_from, p_have_to) with ordinality as l (partition_id, have_from, have_to, lane)
     left join lateral (
       select s.first_offset, s.count, s.created_at, s.ends, s.body
