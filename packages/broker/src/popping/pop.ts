@@ -83,7 +83,8 @@ export class Pop {
   deadline: NodeJS.Timeout | undefined;
   readonly startedAtMs: number;
   readonly #times: PopStateTimes;
-  readonly #done: (outcome: PopOutcome | Error) => void;
+  /** Undefined once it was told: an ended pop, which sets that it was in may still hold, holds nobody. */
+  #done: ((outcome: PopOutcome | Error) => void) | undefined;
   #sinceMs: number;
 
   constructor(
@@ -112,8 +113,9 @@ export class Pop {
       this.state = next;
       if (isFinal(next)) {
         clearTimeout(this.deadline);
+        this.deadline = undefined;
         this.#times.left(next, this.#sinceMs);
-        if (next === "EMPTY") this.#done({ status: "empty", reason: this.reason });
+        if (next === "EMPTY") this.deliver({ status: "empty", reason: this.reason });
       }
     }
     return next;
@@ -125,12 +127,14 @@ export class Pop {
     this.move("lanes");
   }
 
-  deliver(outcome: PopOutcome): void {
-    this.#done(outcome);
+  deliver(outcome: PopOutcome | Error): void {
+    const done = this.#done;
+    this.#done = undefined;
+    done?.(outcome);
   }
 
   fail(error: Error): void {
     if (!this.isLive) return;
-    if (this.move("error") === "FAILED") this.#done(error);
+    if (this.move("error") === "FAILED") this.deliver(error);
   }
 }

@@ -159,7 +159,7 @@ export class DeliveredLeases {
     this.#bytes += delivered.bytes;
     for (const [token, oldest] of this.#byToken) {
       if (this.#bytes <= this.#bytesMax || token === delivered.token) break;
-      for (const each of oldest) this.remove(each);
+      for (const each of [...oldest]) this.remove(each);
     }
   }
 
@@ -169,13 +169,10 @@ export class DeliveredLeases {
 
   remove(delivered: Delivered): void {
     const known = this.#byToken.get(delivered.token);
-    if (!known?.includes(delivered)) return;
+    const at = known?.indexOf(delivered) ?? -1;
+    if (!known || at < 0) return;
     this.#bytes -= delivered.bytes;
-    if (known.length === 1) this.#byToken.delete(delivered.token);
-    else
-      this.#byToken.set(
-        delivered.token,
-        known.filter((other) => other !== delivered),
-      );
+    known.splice(at, 1); // in place: the map's former tables still hold the array for a while
+    if (known.length === 0) this.#byToken.delete(delivered.token);
   }
 }
