@@ -1,7 +1,7 @@
 /** Handlers of acks, of one message or of many. */
 import { BrokerError } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
-import { type AckItem, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
+import { type AckItem, type AckStatus, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
 import type { OperationSpan } from "../tracing.ts";
@@ -40,9 +40,7 @@ export class AckRoutes {
     await settler.learn(items);
     const results = await Promise.all(
       items.map((item) =>
-        item.status === undefined
-          ? unknownStatus(item.statusText)
-          : settler.ack({ ...item, status: item.status, span }, item.group),
+        hasStatus(item) ? settler.ack(item, item.group, span) : unknownStatus(item.statusText),
       ),
     );
     statistics.ack.answered(items.length, now() - startedAtMs);
@@ -57,6 +55,9 @@ function requiredJson(request: Request): unknown {
   if (body === undefined) throw new BrokerError("INVALID_JSON", "Empty request body");
   return body;
 }
+
+const hasStatus = (item: AckItem): item is AckItem & { readonly status: AckStatus } =>
+  item.status !== undefined;
 
 const unknownStatus = (status: string): AckResult => ({
   success: false,

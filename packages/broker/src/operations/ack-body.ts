@@ -39,8 +39,8 @@ function groupName(value: unknown, field: string): string {
   return optionalString(value, field) === undefined ? QUEUE_MODE_GROUP : checkName(value, field);
 }
 
-/** One ack out of a batch or a transaction; `path` names it in messages. */
-export function parseAckItem(value: unknown, path: string): AckItem {
+/** One ack out of a batch or a transaction; `path` names it in messages. `group` wins over the ack's own. */
+export function parseAckItem(value: unknown, path: string, group?: string): AckItem {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw invalid(`${path}: Ack must be an object`);
   const item = value as Record<string, unknown>;
@@ -53,6 +53,7 @@ export function parseAckItem(value: unknown, path: string): AckItem {
       `${path}.partitionId: Each acknowledgment must have a valid partitionId string to ensure message uniqueness`,
     );
   }
+  const ownGroup = groupName(item.consumerGroup, `${path}.consumerGroup`);
   const statusText = optionalString(item.status, `${path}.status: Status`) ?? "completed";
   return {
     transactionId,
@@ -64,7 +65,7 @@ export function parseAckItem(value: unknown, path: string): AckItem {
     error: optionalString(item.error, `${path}.error: Error`)
       ?.slice(0, ERROR_LENGTH_MAX)
       .replaceAll(/\0|\p{Surrogate}/gu, "\uFFFD"),
-    group: groupName(item.consumerGroup, `${path}.consumerGroup`),
+    group: group ?? ownGroup,
   };
 }
 
@@ -89,8 +90,5 @@ export function parseAckBatchBody(body: unknown): AckItem[] {
   }
   const group = optionalString(batch.consumerGroup, "consumerGroup: ConsumerGroup");
   const checked = group === undefined ? undefined : checkName(group, "consumerGroup");
-  return batch.acknowledgments.map((item, index) => {
-    const ack = parseAckItem(item, `acknowledgments[${index}]`);
-    return checked === undefined ? ack : { ...ack, group: checked };
-  });
+  return batch.acknowledgments.map((item, index) => parseAckItem(item, `acknowledgments[${index}]`, checked));
 }

@@ -136,8 +136,9 @@ function laneResult(
   const row = rows[0]!;
   const status = row.status as LaneResult["status"];
   const { lane } = groupLane;
-  const result = { groupLane, dueMs: row.dueMs, nextOffset: row.nextOffset };
-  if (status !== TAKE.taken) return { ...result, status, taken: undefined, vanished: undefined };
+  const { dueMs, nextOffset } = row;
+  if (status !== TAKE.taken)
+    return { groupLane, dueMs, nextOffset, status, taken: undefined, vanished: undefined };
 
   let segments: Segment[];
   if (row.segment === null) {
@@ -151,6 +152,6 @@ function laneResult(
   const { fromOffset: from, toOffset: to } = row;
   const taken: Taken = { groupLane, groupId, from, to, acked: parseRanges(row.acked), segments };
   return segments.length > 0
-    ? { ...result, status, taken, vanished: undefined }
-    : { ...result, status: TAKE.busy, taken: undefined, vanished: taken };
+    ? { groupLane, dueMs, nextOffset, status, taken, vanished: undefined }
+    : { groupLane, dueMs, nextOffset, status: TAKE.busy, taken: undefined, vanished: taken };
 }

@@ -25,7 +25,6 @@ export interface AckTarget {
 export interface Ack extends AckTarget {
   readonly status: AckStatus;
   readonly error: string | undefined;
-  readonly span?: OperationSpan | undefined;
 }
 
 export interface AckResult extends AckOutcome {
@@ -70,11 +69,11 @@ export class Settler {
     options.directory.onQueueGone(() => this.#groupIds.clear());
   }
 
-  ack(ack: Ack, groupName: string): AckResult | Promise<AckResult> {
+  ack(ack: Ack, groupName: string, span?: OperationSpan): AckResult | Promise<AckResult> {
     const known = this.#locateKnown(ack, groupName);
-    if (known) return "offset" in known ? this.#settleOne(known.delivered, known.offset, ack) : known;
+    if (known) return "offset" in known ? this.#settleOne(known.delivered, known.offset, ack, span) : known;
     return this.locate(ack, groupName).then((located) =>
-      "offset" in located ? this.#settleOne(located.delivered, located.offset, ack) : located,
+      "offset" in located ? this.#settleOne(located.delivered, located.offset, ack, span) : located,
     );
   }
 
@@ -97,16 +96,23 @@ export class Settler {
     return Promise.all([...unknown.values()].map((ack) => this.locate(ack, ack.group)));
   }
 
-  #settleOne(delivered: Delivered, offset: number, ack: Ack): Promise<AckResult> {
+  #settleOne(delivered: Delivered, offset: number, ack: Ack, span?: OperationSpan): Promise<AckResult> {
     const { lane } = delivered;
     return new Promise((resolve, reject) => {
       delivered.pending.push({
         offset,
         status: ack.status,
         error: ack.error ?? FAILED_WITHOUT_REASON,
-        span: ack.span,
-        decided: (outcome) =>
-          resolve({ ...outcome, lane, traceparent: ack.span && delivered.traceparentAt(offset) }),
+        span,
+        decided: ({ success, error, released, dlq }) =>
+          resolve({
+            success,
+            error,
+            released,
+            dlq,
+            lane,
+            traceparent: span && delivered.traceparentAt(offset),
+          }),
         failed: reject,
       });
       if (!delivered.settling) void this.#settle(delivered);
