@@ -1,5 +1,4 @@
 /** pg-boss: a job queue on PostgreSQL with a client for Node. */
-import pg from "pg";
 import type { Data } from "../messages.ts";
 import { load, versionOf } from "./packages.ts";
 import {
@@ -60,17 +59,15 @@ export const pgBoss: Peer = {
     boss.on("error", () => undefined);
     await boss.start();
     await boss.createQueue(QUEUE);
-    return new PgBossClient(boss, databaseUrl!);
+    return new PgBossClient(boss);
   },
 };
 
 class PgBossClient implements PeerClient {
   readonly #boss: Boss;
-  readonly #databaseUrl: string;
 
-  constructor(boss: Boss, databaseUrl: string) {
+  constructor(boss: Boss) {
     this.#boss = boss;
-    this.#databaseUrl = databaseUrl;
   }
 
   async send(_sender: number, { data }: PeerMessage): Promise<void> {
@@ -85,7 +82,6 @@ class PgBossClient implements PeerClient {
   async consume(style: "drain" | "wait", sink: Sink): Promise<Consumption> {
     const receive = (jobs: readonly Job[]): void => sink.received(jobs.map(({ data }) => inOneLane(data)));
     if (style === "drain") {
-      await this.#analyze();
       return loops(CONSUMERS, sink, async () => {
         const jobs = await this.#boss.fetch(QUEUE, { batchSize: FETCH_BATCH });
         if (jobs.length === 0) return;
@@ -103,14 +99,6 @@ class PgBossClient implements PeerClient {
       sink.done(jobs.length);
     });
     return { stop: () => this.#boss.offWork(QUEUE) };
-  }
-
-  /** Where many jobs wait, its queries need the statistics that autovacuum makes within a minute. */
-  async #analyze(): Promise<void> {
-    const client = new pg.Client(this.#databaseUrl);
-    await client.connect();
-    await client.query("analyze");
-    await client.end();
   }
 
   close(): Promise<void> {
