@@ -1,6 +1,7 @@
 /** Push over HTTP (P1, P3, P7): what is stored, in which order, and what is refused before anything is. */
 import assert from "node:assert/strict";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import type { HttpAnswer, HttpClient, PushItem } from "../support/http.ts";
 import {
@@ -518,4 +519,20 @@ test("the content type of a body does not matter", async () => {
     assert.equal(answer.status, 201);
   }
   assert.equal(await countMessages(system.database, queue), 3);
+});
+
+test("requests that a client sends without waiting for answers are each answered whole, in their order", async () => {
+  const queue = newQueue();
+  const { hostname, port } = new URL(system.broker.url);
+  const bodies = [0, 1, 2].map((n) => JSON.stringify({ items: numbered(queue, 1, `p${n}`, n) }));
+  const requests = bodies.map(
+    (body, n) =>
+      `POST /api/v1/push HTTP/1.1\r\nHost: queen\r\nContent-Length: ${body.length}\r\n` +
+      `${n === 2 ? "Connection: close\r\n" : ""}\r\n${body}`,
+  );
+  const socket = connect(Number(port), hostname).setEncoding("utf8");
+  let answers = "";
+  for await (const text of socket.once("connect", () => socket.write(requests.join("")))) answers += text;
+  const ids = [...answers.matchAll(/"status":"queued","transaction_id":"(t\d)"/g)].map(([, id]) => id);
+  assert.deepEqual(ids, ["t0", "t1", "t2"]);
 });

@@ -15,7 +15,7 @@ export type Outgoing = PieceTaker &
     flushHeaders(): void;
     readonly socket: { cork(): void; uncork(): void } | null;
     write(text: string, written?: () => void): boolean;
-    end(body: string, encoding: "utf8"): unknown;
+    end(body: string, encoding: "utf8" | "latin1"): unknown;
     once(event: "close", listener: () => void): unknown;
   };
 
@@ -60,6 +60,7 @@ export class AnswerWriter {
     if (isCrashPoint("answer-half")) response.write(body.slice(0, body.length / 2), crash);
     else if (answer.isText) response.end(body, "utf8");
     else if (isLarge(body)) writeInPieces(response, body);
+    else if (body === "") response.end();
     else endAtOnce(response, body);
     this.#unread.add(response, bytes);
     return bytes;
@@ -106,13 +107,18 @@ export class AnswerWriter {
   }
 }
 
-/** Head and body as one string in one call of the system: `end` alone would add an empty piece, and gather the two. */
+/**
+ * Head and body as one string in one call of the system: `end` alone would add an empty piece, and gather the two. An answer
+ * that waits behind another of its connection has no socket yet.
+ */
 function endAtOnce(response: Outgoing, body: string): void {
   const { socket } = response;
-  if (body !== "" && socket) {
-    socket.cork();
-    response.write(body, "latin1");
-    socket.uncork();
+  if (!socket) {
+    response.end(body, "latin1");
+    return;
   }
+  socket.cork();
+  response.write(body, "latin1");
+  socket.uncork();
   response.end();
 }
