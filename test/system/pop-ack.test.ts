@@ -906,7 +906,14 @@ test("a group that begins now waits for whoever is deleting its queue, and is re
   await transaction.query("begin");
   await transaction.query("delete from queen.queues where name = $1", [queue]);
   const first = system.client.pop(queue, begins);
-  await sleep(500); // several times as long as a broker waits for a lock of somebody's
+  const attempts = new Set<string>(); // each of one query waits for the lock 50 ms; a query that gives up has three
+  await until("more attempts than one query has", async () => {
+    const waiting = await system.database.query(
+      `select query_start::text from pg_stat_activity where wait_event_type = 'Lock' and query like '%try_open_group%'`,
+    );
+    for (const { query_start } of waiting) attempts.add(query_start as string);
+    return attempts.size > 3;
+  });
   await transaction.query("commit");
   await transaction.end();
   assert.equal((await first).status, 204);

@@ -60,7 +60,12 @@ interface Rig {
 
 function rig(
   run: (session: { closed: boolean }, operations: readonly string[]) => Promise<void> | void,
-  options: { slots?: number; limits?: Partial<BatchLimits>; kind?: Partial<BatchKind<string, string>> } = {},
+  options: {
+    slots?: number;
+    limits?: Partial<BatchLimits>;
+    kind?: Partial<BatchKind<string, string>>;
+    now?: () => number;
+  } = {},
 ): Rig {
   const slots = new FakeSlots(options.slots ?? 1);
   const calls: string[][] = [];
@@ -76,7 +81,12 @@ function rig(
     ...options.kind,
   };
   const limits = { ...UNLIMITED, ...options.limits };
-  const batcher = new Batcher(kind, slots as unknown as Slots, limits, () => performance.now());
+  const batcher = new Batcher(
+    kind,
+    slots as unknown as Slots,
+    limits,
+    options.now ?? (() => performance.now()),
+  );
   return { batcher, slots, calls };
 }
 
@@ -125,6 +135,25 @@ describe("the batch policy", () => {
       waitMs: 3,
     });
   });
+});
+
+test("beside a call under way a smaller batch waits for its end, though a slot is free", async () => {
+  const ends: (() => void)[] = [];
+  const { batcher, calls } = rig(() => new Promise<void>((resolve) => ends.push(resolve)), {
+    slots: 2,
+    now: () => 0, // no time passes
+  });
+  const first = submitAll(batcher, ["a", "b"]);
+  await turn();
+  const second = submitAll(batcher, ["c"]);
+  for (let turns = 0; turns < 5; turns++) await turn();
+  assert.deepEqual(calls, [["a", "b"]]);
+  ends.shift()!();
+  await first;
+  await turn();
+  assert.deepEqual(calls, [["a", "b"], ["c"]]);
+  ends.shift()!();
+  await second;
 });
 
 describe("the operation queue", () => {

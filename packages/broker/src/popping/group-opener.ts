@@ -53,7 +53,8 @@ export class GroupOpener {
         const [row] = await this.#options.use((session) =>
           session.run(openGroup, [group.queueName, group.name, mode, from]),
         );
-        return row;
+        // None: the queue was deleted while its lock was waited for. The next attempt makes it anew.
+        if (row || mode === "all" || attempt === RECORD_ATTEMPTS_MAX) return row;
       } catch (error) {
         if (!isRolledBack(error)) throw error;
         if (mode === "all") {
