@@ -379,3 +379,23 @@ for (const plans of ["auto", "force_generic_plan"]) {
     }
   });
 }
+
+test("the keys of a long lane are found by a few probes, not by a look at each of its segments", async () => {
+  const readKeys = {
+    name: "read_keys",
+    text: "select lane, keys from queen.read_keys($1::int8[])",
+    parameters: ["int8[]"],
+    read: () => null,
+  } as unknown as Statement;
+  await client.query(
+    "update queen.queues set dedup_window_seconds = 60, dedup_messages_min = 0 where id = $1",
+    [queues[0]],
+  );
+  for (const plans of ["auto", "force_generic_plan"]) {
+    await session.simple(`set plan_cache_mode = ${plans}`);
+    const { scans, fetched } = await measure(readKeys, [[long]]);
+    assert.equal(scans, 0);
+    // 60 segments are in the window, 41 more may reach into it; halving 2,000 takes a dozen probes.
+    assert.ok(fetched >= 60 && fetched < 130, `${fetched} of ${LONG_SEGMENTS} segments were read`);
+  }
+});

@@ -8,6 +8,7 @@ test("a large answer is written whole and in order, and no piece before the one 
   const pieces: string[] = [];
   let drained: (() => void) | undefined;
   let hasEnded = false;
+  let progress = 0;
   writeInPieces(
     {
       write: (piece) => {
@@ -22,10 +23,14 @@ test("a large answer is written whole and in order, and no piece before the one 
       },
     },
     body,
+    () => {
+      progress++;
+    },
   );
   assert.equal(pieces.length, 1);
   for (let written = 1; !hasEnded; written++) {
     assert.equal(pieces.length, written);
+    assert.equal(progress, written - 1);
     drained!();
   }
   assert.equal(pieces.join(""), body);

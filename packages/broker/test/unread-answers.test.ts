@@ -41,13 +41,23 @@ test("where there is too much, the oldest that had time to be read are cut", () 
   assert.equal(unread.bytes, 70 * KB);
 });
 
-test("who had no time yet is cut only where there is twice too much, and the newest never", () => {
+test("who had no time yet is cut only where there is eight times too much, and the newest never", () => {
   const { cut, add } = answers(100 * KB);
-  add("one", 90 * KB);
-  add("two", 90 * KB);
+  for (const name of ["one", "two", "three", "four"]) add(name, 200 * KB);
   assert.deepEqual(cut, []);
-  add("three", 90 * KB);
+  add("five", 200 * KB);
   assert.deepEqual(cut, ["one"]);
-  add("huge", 500 * KB);
-  assert.deepEqual(cut, ["one", "two", "three"]);
+  add("huge", 900 * KB);
+  assert.deepEqual(cut, ["one", "two", "three", "four", "five"]);
+});
+
+test("who reads slowly is not cut, and one behind it that does not read is", () => {
+  const { unread, clock, cut, add } = answers(100 * KB);
+  const slow = add("slow", 60 * KB);
+  add("dead", 60 * KB);
+  clock.ms = 600;
+  unread.progressed(slow);
+  add("new", 10 * KB);
+  add("newer", 20 * KB);
+  assert.deepEqual(cut, ["dead"]);
 });

@@ -1,6 +1,7 @@
 /**
  * Answers that are on their way to clients who may not read them. One that makes no progress is cut, and where all
- * of a worker are too many bytes together, the oldest are. A pop that is cut gives its messages back.
+ * of a worker are too many bytes together, the oldest are that are not being read. A pop that is cut gives its messages
+ * back, unless they were acked at delivery: so a client that reads, however slowly, is cut only in the utmost need.
  */
 
 /** As much of an HTTP answer as is needed here. */
@@ -17,15 +18,17 @@ export interface UnreadAnswersOptions {
 
 interface Unread {
   readonly bytes: number;
-  readonly sinceMs: number;
+  /** When the client was last seen to read. */
+  readAtMs: number;
 }
 
 // The operating system takes what is smaller.
 const BYTES_MIN = 16 * 1024;
 // Twice at most: the part that the operating system took counts as progress once.
 const STALLED_MS = 20_000;
-// Clients that read have done so by then; before, they are cut only where there is twice too much.
+// A client that reads has taken some more by then. Before, it is cut only where there is so many times too much.
 const READ_WITHIN_MS = 500;
+const FAR_TOO_MUCH = 8;
 
 export class UnreadAnswers {
   readonly #options: UnreadAnswersOptions;
@@ -45,9 +48,15 @@ export class UnreadAnswers {
   add(response: Outgoing, bytes: number): void {
     if (bytes < BYTES_MIN || response.writableFinished) return;
     response.setTimeout(STALLED_MS); // without progress; nobody listens, so the connection is cut
-    this.#unread.set(response, { bytes, sinceMs: this.#options.now() });
+    this.#unread.set(response, { bytes, readAtMs: this.#options.now() });
     this.#bytes += bytes;
     this.#cut(response);
+  }
+
+  /** Its client took some of it. */
+  progressed(response: Outgoing): void {
+    const unread = this.#unread.get(response);
+    if (unread) unread.readAtMs = this.#options.now();
   }
 
   /** It was read, or its connection is closed. */
@@ -60,9 +69,9 @@ export class UnreadAnswers {
 
   #cut(newest: Outgoing): void {
     const { bytesMax, now } = this.#options;
-    for (const [response, { sinceMs }] of this.#unread) {
+    for (const [response, { readAtMs }] of this.#unread) {
       if (this.#bytes <= bytesMax || response === newest) return;
-      if (this.#bytes <= 2 * bytesMax && now() - sinceMs < READ_WITHIN_MS) return;
+      if (this.#bytes <= FAR_TOO_MUCH * bytesMax && now() - readAtMs < READ_WITHIN_MS) continue;
       this.remove(response);
       response.destroy();
     }
