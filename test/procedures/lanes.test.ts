@@ -598,3 +598,28 @@ test("a scan finds the lanes with work, page by page, and says where it stopped"
   assert.deepEqual(found, [2, 4, 6], "a lane that is leased is left out");
   assert.equal(pages, 3);
 });
+
+test("opening lanes costs a few probes each, also in a table that grew since it was last counted", async () => {
+  const opened = 400;
+  const open = (from: number): Promise<unknown> =>
+    client.query("select * from queen.open_lanes($1::text[], $2::text[], true)", [
+      Array.from({ length: opened }, () => "many"),
+      Array.from({ length: opened }, (_, index) => `lane-${from + index}`),
+    ]);
+  const fetched = async (): Promise<number> =>
+    (
+      await client.query(
+        "select idx_tup_fetch::int4 as fetched from pg_stat_xact_user_tables where relid = 'queen.partitions'::regclass",
+      )
+    ).rows[0].fetched;
+  await client.query("alter table queen.partitions set (autovacuum_enabled = false)");
+  for (let round = 0; round < 6; round++) await open(round * opened); // plans are cached by then
+  await client.query("begin");
+  const before = await fetched();
+  await open(6 * opened);
+  await open(0);
+  const probes = (await fetched()) - before;
+  await client.query("rollback");
+  await client.query("alter table queen.partitions reset (autovacuum_enabled)");
+  assert.ok(probes > 0 && probes <= 6 * opened, `${probes} rows were read to open ${2 * opened} lanes`);
+});

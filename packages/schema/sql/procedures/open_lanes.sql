@@ -10,10 +10,19 @@
 -- Locks: the queues that get lanes, by id; unique keys of new rows, in name order, so that two brokers that make
 -- the same lanes wait for each other and never in a circle. A lane deleted meanwhile comes back as missing; the
 -- caller asks again.
+--
+-- Names are looked up one by one, each by its own probe of the index: a join would be planned for the size that the table
+-- had when somebody last counted, and it may grow by thousands of rows a second.
 create or replace function queen.open_lanes(p_queues text[], p_partitions text[], p_create bool)
 returns table (lane int4, queue_id int8, partition_id int8, next_offset int8)
 language plpgsql
 set search_path = queen, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -32,7 +41,7 @@ begin
       where q.id in (select w.id
                        from unnest(p_queues, p_partitions) as l (queue_name, name)
                        join queen.queues w on w.name = l.queue_name
-                      where not exists (select 1 from queen.partitions p where p.queue_id = w.id and p.name = l.name))
+                      where (select p.id from queen.partitions p where p.queue_id = w.id and p.name = l.name) is null)
       order by q.id
         for share;
     if found then
@@ -41,7 +50,7 @@ begin
         from (select distinct l.queue_name, l.name
                 from unnest(p_queues, p_partitions) as l (queue_name, name)) n
         join queen.queues q on q.name = n.queue_name
-       where not exists (select 1 from queen.partitions p where p.queue_id = q.id and p.name = n.name)
+       where (select p.id from queen.partitions p where p.queue_id = q.id and p.name = n.name) is null
        order by q.id, n.name
       on conflict do nothing;
     end if;
@@ -51,6 +60,8 @@ begin
   select (l.ordinality - 1)::int4, q.id, p.id, p.next_offset
     from unnest(p_queues, p_partitions) with ordinality as l (queue_name, partition_name, ordinality)
     left join queen.queues q on q.name = l.queue_name
-    left join queen.partitions p on p.queue_id = q.id and p.name = l.partition_name;
+    left join lateral (
+      select p.id, p.next_offset from queen.partitions p
+       where p.queue_id = q.id and p.name = l.partition_name limit 1) p on true;
 end
 $$;
