@@ -59,7 +59,7 @@ export class AnswerWriter {
     response.writeHead(answer.status, headers);
     if (isCrashPoint("answer-half")) response.write(body.slice(0, body.length / 2), crash);
     else if (answer.isText) response.end(body, "utf8");
-    else if (isLarge(body)) writeInPieces(response, body);
+    else if (isLarge(body)) writeInPieces(response, body, () => this.#unread.progressed(response));
     else if (body === "") response.end();
     else endAtOnce(response, body);
     this.#unread.add(response, bytes);

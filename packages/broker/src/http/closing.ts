@@ -12,15 +12,16 @@ const LINGER_MS = 1_000;
 // For bytes of answers that are still on their way.
 const GRACE_MS = 500;
 
-/** What an HTTP server can do beyond what every server can. */
-interface ConnectionKeeper extends NetServer {
+/** Knows of open connections. */
+interface ConnectionKeeper {
   closeIdleConnections(): void;
   closeAllConnections(): void;
 }
 
-/** `answered` resolves when no request is under way. */
+/** `keepers` have its connections; `answered` resolves when no request is under way. */
 export async function closeServer(
-  server: ConnectionKeeper,
+  server: NetServer,
+  keepers: readonly ConnectionKeeper[],
   answered: () => Promise<void>,
   timeoutMs: number,
 ): Promise<void> {
@@ -32,13 +33,16 @@ export async function closeServer(
     const { signal } = ended;
     await Promise.race([moment, sleep(Math.max(0, ms), undefined, { signal, ref: false }).catch(() => {})]);
   };
+  const closeIdle = (): void => {
+    for (const keeper of keepers) keeper.closeIdleConnections();
+  };
   await within(timeoutMs, answered());
   await within(Math.min(LINGER_MS, endMs - performance.now()), closed);
-  server.closeIdleConnections();
+  closeIdle();
   await within(endMs - performance.now(), answered());
-  server.closeIdleConnections();
+  closeIdle();
   await within(GRACE_MS, closed);
-  server.closeAllConnections();
+  for (const keeper of keepers) keeper.closeAllConnections();
   await closed;
   ended.abort();
 }

@@ -95,6 +95,24 @@ export class RequestBodies {
     return { whole, release };
   }
 
+  /** Of a request that came whole; returns what is to be called when it is over. */
+  hold(body: Buffer): () => void {
+    const own: Arriving = {
+      bytes: body.length,
+      refuse: (error) => {
+        this.#heldBytes -= own.bytes;
+        own.bytes = 0;
+        throw error;
+      },
+    };
+    this.#heldBytes += body.length;
+    if (this.#heldBytes > this.#options.heldBytesMax) this.#refuseLargest(own);
+    return () => {
+      this.#heldBytes -= own.bytes;
+      own.bytes = 0;
+    };
+  }
+
   /** Of a request that is refused whatever its body says. */
   drop(incoming: Incoming): void {
     let received = 0;
@@ -107,7 +125,10 @@ export class RequestBodies {
   #hold(own: Arriving, bytes: number): void {
     this.#arriving.add(own);
     this.#heldBytes += bytes;
-    if (this.#heldBytes <= this.#options.heldBytesMax) return;
+    if (this.#heldBytes > this.#options.heldBytesMax) this.#refuseLargest(own);
+  }
+
+  #refuseLargest(own: Arriving): void {
     let largest = own;
     for (const each of this.#arriving) if (each.bytes > largest.bytes) largest = each;
     largest.refuse(

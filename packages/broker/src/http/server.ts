@@ -3,7 +3,13 @@
  * then it is served, and its answer written.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { BrokerError } from "@queen/protocol";
@@ -13,12 +19,14 @@ import { bodyText, JsonScanner } from "../operations/json-scanner.ts";
 import type { Log } from "../telemetry.ts";
 import { AccessLog, Exchange, isControl, namesInBody } from "./access-log.ts";
 import { Admission, type AdmissionOptions, checkHeaders } from "./admission.ts";
-import { AnswerWriter } from "./answer-writer.ts";
+import { AnswerWriter, type Outgoing } from "./answer-writer.ts";
 import { checkBody } from "./body-check.ts";
 import { closeServer } from "./closing.ts";
 import { Cors } from "./cors.ts";
 import { errorAnswer } from "./error-answer.ts";
 import { readQuery } from "./parameters.ts";
+import { PlainConnections } from "./plain-connections.ts";
+import { PlainRequest } from "./plain-request.ts";
 import { RequestBodies } from "./request-body.ts";
 import type { Answer, Request, Route } from "./route.ts";
 import type { Found, Router } from "./router.ts";
@@ -64,6 +72,7 @@ export class HttpServer {
   readonly #bodies: RequestBodies;
   readonly #answers: AnswerWriter;
   readonly #router: Router;
+  readonly #plain: PlainConnections;
   #active = 0;
   #idle: (() => void) | undefined;
 
@@ -94,9 +103,23 @@ export class HttpServer {
       );
       this.#server = server;
     } else this.#server = createServer(settings, receive);
+    const connected = tls ? "secureConnection" : "connection";
+    const [handOver] = this.#server.listeners(connected);
+    this.#server.removeAllListeners(connected);
+    this.#plain = new PlainConnections({
+      bodyBytesMax: options.bodyBytesMax,
+      keepAliveMs: KEEP_ALIVE_TIMEOUT_MS,
+      firstRequestMs: HEADERS_TIMEOUT_MS,
+      reasons: STATUS_CODES,
+      receive: (request, answer) => this.#receive(request, answer),
+      handOver: (socket) => handOver!.call(this.#server, socket),
+    });
     if (this.#admission.limitsConnections) {
       this.#server.on("connection", (socket: Socket) => this.#admission.connected(socket, tls !== undefined));
     }
+    this.#server.on(connected, (socket: Socket) => {
+      if (!socket.writableEnded) this.#plain.accept(socket);
+    });
   }
 
   get active(): number {
@@ -123,7 +146,7 @@ export class HttpServer {
     this.turnAway();
     this.#answers.endStreams();
     this.#stopWatching?.();
-    await closeServer(this.#server, () => this.#answered(), timeoutMs);
+    await closeServer(this.#server, [this.#server, this.#plain], () => this.#answered(), timeoutMs);
   }
 
   /** Resolves when no request is under way. */
@@ -134,7 +157,7 @@ export class HttpServer {
     });
   }
 
-  #receive(incoming: IncomingMessage, response: ServerResponse): void {
+  #receive(incoming: IncomingMessage | PlainRequest, response: Outgoing): void {
     this.#active++;
     const { now } = this.#options;
     const exchange = new Exchange(incoming, now());
@@ -162,9 +185,12 @@ export class HttpServer {
     };
     const fail = (error: unknown): void => send(this.#failed(error, exchange));
 
+    const dropBody = (): void => {
+      if (!(incoming instanceof PlainRequest)) this.#bodies.drop(incoming);
+    };
     const method = incoming.method!;
     if (method === "OPTIONS") {
-      this.#bodies.drop(incoming);
+      dropBody();
       send({ status: 204, headers: this.#cors.preflightHeaders(incoming.headers.origin) });
       return;
     }
@@ -177,43 +203,49 @@ export class HttpServer {
       // Only what changes nothing is answered to HEAD: a pop would take messages that nobody sees.
       found = this.#router.find(method === "HEAD" && !path.startsWith("/api/") ? "GET" : method, path);
     } catch (error) {
-      this.#bodies.drop(incoming);
+      dropBody();
       fail(error);
       return;
     }
     exchange.route = found.route;
     exchange.params = found.params;
     const refuse = (error: unknown): void => {
-      this.#bodies.drop(incoming);
+      dropBody();
       fail(error);
     };
     const admitted = (identity: Identity): void => {
-      const { whole, release } = this.#bodies.read(incoming);
-      releaseBody = release;
-      whole
-        .then((body) => {
-          if (isOver) return;
-          exchange.readAtMs = now();
-          exchange.bytesIn = body.length;
-          const request: Request = {
-            identity,
-            address: exchange.address,
-            requestId: () => exchange.requestId,
-            method,
-            path,
-            params: found.params,
-            query: mark < 0 ? NO_QUERY : new URLSearchParams(url.slice(mark + 1)),
-            headers: incoming.headers,
-            text: () => bodyText(body),
-            json: () => parseJson(body),
-            onHangUp: (listener) => {
-              hungUp = listener;
-              if (isCut) listener();
-            },
-          };
-          return Promise.resolve(this.#serve(exchange, found.route, request)).then(send);
-        })
-        .catch(fail);
+      const serve = (body: Buffer): void => {
+        if (isOver) return;
+        exchange.readAtMs = now();
+        exchange.bytesIn = body.length;
+        const request: Request = {
+          identity,
+          address: exchange.address,
+          requestId: () => exchange.requestId,
+          method,
+          path,
+          params: found.params,
+          query: mark < 0 ? NO_QUERY : new URLSearchParams(url.slice(mark + 1)),
+          headers: incoming.headers,
+          text: () => bodyText(body),
+          json: () => parseJson(body),
+          onHangUp: (listener) => {
+            hungUp = listener;
+            if (isCut) listener();
+          },
+        };
+        const served = this.#serve(exchange, found.route, request);
+        if (served instanceof Promise) served.then(send).catch(fail);
+        else send(served);
+      };
+      if (incoming instanceof PlainRequest) {
+        releaseBody = this.#bodies.hold(incoming.body);
+        serve(incoming.body);
+      } else {
+        const { whole, release } = this.#bodies.read(incoming);
+        releaseBody = release;
+        whole.then(serve).catch(fail);
+      }
     };
     try {
       const identity = this.#admission.admit(exchange, found.route, path, incoming);
