@@ -15,7 +15,7 @@ import {
 const QUEUE = "bench";
 const CONNECTIONS = 16;
 const CONSUMERS = 8;
-const FETCH_BATCH = 100;
+const FETCH_BATCH = 1_000;
 // The shortest that it takes.
 const POLL_SECONDS = 0.5;
 

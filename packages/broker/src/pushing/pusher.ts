@@ -153,7 +153,9 @@ export class Pusher {
   #enqueue(lane: Lane, message: PendingMessage): void {
     if (message.isStranded) return;
     if (!this.#seal(lane, message)) return;
-    lane.pending.push(message);
+    // A new array: one that waited empty is old by now, and would keep what it held until a full collection.
+    if (lane.pending.length === 0) lane.pending = [message];
+    else lane.pending.push(message);
     lane.pendingBytes += message.fragment.length;
     if (this.#draining.has(lane)) return;
     this.#draining.add(lane);
