@@ -310,10 +310,13 @@ const runs = (): Record<string, readonly (readonly unknown[])[]> => {
   };
 };
 
-async function controlPlane(): Promise<Map<string, Statement>> {
+const controlPlane = (): Promise<Map<string, Statement>> =>
+  statementsIn((file) => !DATA_PLANE.includes(file));
+
+async function statementsIn(isMeant: (file: string) => boolean): Promise<Map<string, Statement>> {
   const statements = new Map<string, Statement>();
   for (const file of readdirSync(STATEMENTS)) {
-    if (!file.endsWith(".js") || DATA_PLANE.includes(file.slice(0, -".js".length))) continue;
+    if (!file.endsWith(".js") || !isMeant(file.slice(0, -".js".length))) continue;
     const module = (await import(new URL(file, STATEMENTS).href)) as Record<string, Partial<Statement>>;
     for (const each of Object.values(module)) {
       if (typeof each?.text === "string") statements.set(each.name!, each as Statement);
@@ -398,4 +401,25 @@ test("the keys of a long lane are found by a few probes, not by a look at each o
     // 60 segments are in the window, 41 more may reach into it; halving 2,000 takes a dozen probes.
     assert.ok(fetched >= 60 && fetched < 130, `${fetched} of ${LONG_SEGMENTS} segments were read`);
   }
+});
+
+test("a procedure of the data plane that is called for many lanes forbids scans itself", async () => {
+  const texts = [...(await statementsIn((file) => DATA_PLANE.includes(file))).values()].map(
+    ({ text }) => text,
+  );
+  const called = new Set(
+    texts.flatMap((text) => [...text.matchAll(/queen\.(\w+)\(/g)].map(([, name]) => name!)),
+  );
+  assert.ok(called.has("append") && called.has("take"));
+  called.delete("touch_watermarks"); // reads nothing but what it writes
+  called.delete("try_open_cursors");
+  called.add("open_cursors"); // which it calls
+  const { rows } = await client.query(
+    `select p.proname from pg_proc p
+      where p.pronamespace = 'queen'::regnamespace and p.proname = any ($1)
+        and exists (select 1 from unnest(p.proargtypes) as t (oid) join pg_type y on y.oid = t.oid where y.typcategory = 'A')
+        and 'enable_seqscan=off' <> all (p.proconfig)`,
+    [[...called]],
+  );
+  assert.deepEqual(rows, []);
 });

@@ -18,13 +18,13 @@ export class PlainAnswer {
   hasTimeout = false;
   readonly #socket: Socket;
   readonly #heads: AnswerHeads;
-  readonly #written: () => void;
+  readonly #written: (error?: Error | null) => void;
   #head = "";
   #isEnded = false;
   #closed: (() => void) | undefined;
 
-  /** `written`: all of it has left. */
-  constructor(socket: Socket, heads: AnswerHeads, written: () => void) {
+  /** `written`: all of it has left, or could not. */
+  constructor(socket: Socket, heads: AnswerHeads, written: (error?: Error | null) => void) {
     this.#socket = socket;
     this.#heads = heads;
     this.#written = written;

@@ -22,6 +22,9 @@ export interface PlainConnectionsOptions {
   readonly handOver: (socket: Socket) => void;
 }
 
+// A client that sends its next request at the last moment is still heard.
+const GRACE_MS = 1_000;
+
 export class PlainConnections {
   readonly options: PlainConnectionsOptions;
   readonly heads: AnswerHeads;
@@ -90,23 +93,23 @@ class PlainConnection {
       this.#handOver(bytes);
       return;
     }
-    if (!this.#former) this.#socket.setTimeout(keepAliveMs);
+    if (!this.#former) this.#socket.setTimeout(keepAliveMs + GRACE_MS);
     this.#former = request.head;
     this.#waiting = request.rest;
     this.#answer = new PlainAnswer(this.#socket, this.#all.heads, this.#written);
     receive(request, this.#answer);
   };
 
-  readonly #written = (): void => {
+  readonly #written = (error?: Error | null): void => {
     const answer = this.#answer;
-    if (!answer || this.#socket.destroyed) return;
+    if (error || !answer || this.#socket.destroyed) return; // if it could not be written, the connection closes
     this.#answer = undefined;
     answer.close();
     if (answer.isLast) {
       this.#socket.destroySoon();
       return;
     }
-    if (answer.hasTimeout) this.#socket.setTimeout(this.#all.options.keepAliveMs);
+    if (answer.hasTimeout) this.#socket.setTimeout(this.#all.options.keepAliveMs + GRACE_MS);
     const waiting = this.#waiting;
     if (!waiting) return;
     this.#waiting = undefined;

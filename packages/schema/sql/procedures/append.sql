@@ -106,8 +106,10 @@ begin
                  cross join lateral generate_series(0, s.count - 1) as k) same
          group by same.lane);
 
-      return query
-      select t.lane - 1, 4::int2, null::int8, null::timestamptz, null::bytea from unnest(v_taken) as t (lane);
+      if v_taken <> '{}' then
+        return query
+        select t.lane - 1, 4::int2, null::int8, null::timestamptz, null::bytea from unnest(v_taken) as t (lane);
+      end if;
 
       return query
       select d.lane - 1, 5::int2, s.first_offset, s.created_at, s.keys
@@ -131,12 +133,14 @@ begin
       end loop;
     end if;
 
-    return query
-    select (l.ordinality - 1)::int4,
-           case when exists (select 1 from queen.partitions p where p.id = l.partition_id)
-                then 1::int2 else 2::int2 end, null::int8, null::timestamptz, null::bytea
-      from unnest(p_partition) with ordinality as l (partition_id, ordinality)
-     where v_base[l.ordinality] < 0 and l.ordinality <> all (v_answered || v_taken);
+    if v_left > cardinality(v_answered || v_taken) then
+      return query
+      select (l.ordinality - 1)::int4,
+             case when exists (select 1 from queen.partitions p where p.id = l.partition_id)
+                  then 1::int2 else 2::int2 end, null::int8, null::timestamptz, null::bytea
+        from unnest(p_partition) with ordinality as l (partition_id, ordinality)
+       where v_base[l.ordinality] < 0 and l.ordinality <> all (v_answered || v_taken);
+    end if;
 
     if v_left = v_lanes then
       return;

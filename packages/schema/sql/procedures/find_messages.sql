@@ -10,6 +10,11 @@ create or replace function queen.find_messages(p_partition int8[], p_key bytea[]
 returns table (search int4, at_offset int8, fragment bytea, created_at timestamptz)
 language sql
 set search_path = queen, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 begin atomic
   select (f.ordinality - 1)::int4, s.first_offset + i,
          queen.fragment_at(s.ends, s.body, i), s.created_at

@@ -10,6 +10,12 @@ create or replace function queen.open_cursors(p_partition int8[], p_group int4[]
 returns table (cursor int4, status int2)
 language plpgsql
 set search_path = queen, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 as $$
 begin
   -- A queue that is being deleted is waited for here, with nothing else in hand: its deletion goes on to

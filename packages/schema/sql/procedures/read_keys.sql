@@ -12,6 +12,11 @@ create or replace function queen.read_keys(p_partition int8[])
 returns table (lane int4, next_offset int8, first_offset int8, created_at timestamptz, keys bytea)
 language sql
 set search_path = queen, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 begin atomic
   select (l.ordinality - 1)::int4, p.next_offset, s.first_offset,
          s.created_at, s.keys

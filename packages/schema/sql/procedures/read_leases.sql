@@ -12,6 +12,11 @@ returns table (cursor int4, token int8, committed int8, next_offset int8, acked 
                first_offset int8, count int4, created_at timestamptz, ends bytea, body bytea)
 language sql
 set search_path = queen, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 begin atomic
   select (l.ordinality - 1)::int4, c.lease_token, c.committed, p.next_offset, c.acked::text, c.lease_until,
          s.first_offset, s.count, s.created_at, s.ends, s.body

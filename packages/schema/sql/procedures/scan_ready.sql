@@ -11,6 +11,10 @@ returns table (scan int4, partition_id int8, name text, next_offset int8, last i
 language plpgsql
 set search_path = queen, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 #variable_conflict use_column
