@@ -599,7 +599,7 @@ test("a scan finds the lanes with work, page by page, and says where it stopped"
   assert.equal(pages, 3);
 });
 
-test("opening lanes costs a few probes each, also in a table that grew since it was last counted", async () => {
+test("opening lanes and cursors costs a few probes each, also in a table that grew since it was last counted", async () => {
   const opened = 400;
   const open = (from: number): Promise<unknown> =>
     client.query("select * from queen.open_lanes($1::text[], $2::text[], true)", [
@@ -619,7 +619,15 @@ test("opening lanes costs a few probes each, also in a table that grew since it 
   await open(6 * opened);
   await open(0);
   const probes = (await fetched()) - before;
+  const group = await openGroup(client, "many", "readers");
+  await client.query(
+    `select queen.open_cursors(array_agg(p.id), array_agg($1::int4)) from (
+       select p.id from queen.partitions p join queen.queues q on q.id = p.queue_id where q.name = 'many' limit $2) p`,
+    [group, opened],
+  );
+  const probesOfCursors = (await fetched()) - before - probes;
   await client.query("rollback");
   await client.query("alter table queen.partitions reset (autovacuum_enabled)");
   assert.ok(probes > 0 && probes <= 6 * opened, `${probes} rows were read to open ${2 * opened} lanes`);
+  assert.ok(probesOfCursors <= 6 * opened, `${probesOfCursors} rows were read to open ${opened} cursors`);
 });

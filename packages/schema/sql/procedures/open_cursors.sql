@@ -31,7 +31,7 @@ begin
               else queen.offset_at(p.id, g.subscription_from) end
     from unnest(p_partition, p_group) as c (partition_id, group_id)
     join queen.partitions p on p.id = c.partition_id
-    join queen.consumer_groups g on g.id = c.group_id and g.queue_id = p.queue_id
+    join queen.consumer_groups g on g.id = c.group_id and g.queue_id = p.queue_id + 0   -- not by the index on queue_id
    order by p.id, g.id
       for key share of p, g
   on conflict do nothing;
