@@ -59,6 +59,7 @@ export class Admission {
     if (connections.enter(address)) socket.once("close", () => connections.leave(address));
     else if (isTls) socket.destroy();
     else {
+      socket.on("error", () => undefined); // whoever is refused may leave as he likes
       socket.end(
         `HTTP/1.1 429 Too Many Requests\r\nRetry-After: ${RETRY_AFTER_S}\r\nConnection: close\r\n` +
           `Content-Type: application/json\r\nContent-Length: ${CONNECTION_REFUSAL.length}\r\n\r\n${CONNECTION_REFUSAL}`,

@@ -214,6 +214,7 @@ export class HttpServer {
       fail(error);
     };
     const admitted = (identity: Identity): void => {
+      if (isOver) return;
       const serve = (body: Buffer): void => {
         if (isOver) return;
         exchange.readAtMs = now();
