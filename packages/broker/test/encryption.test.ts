@@ -6,7 +6,7 @@ import { BrokerError, messageId, messageIdPrefix, parseLeaseId, partitionId } fr
 import fc from "fast-check";
 import { Keyring, keysProblem, parseKeys, readHeader } from "../src/operations/encryption.ts";
 import { popAnswer, type TakenLane, unreadableError } from "../src/operations/pop-answer.ts";
-import { makeSegments, transactionIdJson } from "../src/operations/segment.ts";
+import { makeSegments, traceIdJson, transactionIdJson } from "../src/operations/segment.ts";
 
 const [OLD, NEW, FOREIGN] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2), Buffer.alloc(32, 3)];
 const ring = (...keys: Buffer[]): Keyring => new Keyring(keys, randomBytes);
@@ -32,6 +32,7 @@ test("any bytes come back, whatever the header holds", () => {
       const sealed = ring(NEW).seal(fragment, "q");
       assert.equal(ring(NEW).open(sealed), fragment);
       assert.equal(transactionIdJson(sealed), transactionIdJson(fragment));
+      assert.equal(traceIdJson(sealed), "null");
       assert.deepEqual(ring(NEW).show(sealed), { header, payload, isEncrypted: true, payloadError: null });
     }),
   );

@@ -88,7 +88,7 @@ test("requests that came together are served one after the other", async (contex
   client.write(POP + POP);
   await until("the request is served", () => served.length === 1);
   client.write(POP);
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await until("the third has come", () => served[0]!.request.socket.isPaused());
   assert.equal(served.length, 1);
   for (const index of [0, 1, 2]) {
     await until("the request is served", () => served.length === index + 1);
@@ -130,15 +130,27 @@ test("idle connections are closed when asked to, one that is served is not, and 
   await until("it is closed", two.isClosed);
 });
 
-test("a connection without a request is closed after a while, one that had one is kept", async (context) => {
+test("a connection without a request is closed after a while, one that is being served is not", async (context) => {
   const silent = await start(context, { firstRequestMs: 20 });
   await until("it is closed", silent.isClosed);
-  const used = await start(context, { firstRequestMs: 1_500 });
+  const used = await start(context);
   used.client.write(POP);
   await until("the request is served", () => used.served.length === 1);
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  assert.equal(used.served[0]!.request.socket.timeout, 61_000, "as long as it says, and a second");
+  used.served[0]!.request.socket.emit("timeout");
   answer(used.served[0]!, "x");
   await until("it is answered", () => used.received().endsWith("x"));
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
-  assert.equal(used.isClosed(), false);
+  used.served[0]!.request.socket.emit("timeout");
+  await until("it is closed", used.isClosed);
+});
+
+test("what comes behind a last answer is not served", async (context) => {
+  const { served, client, isClosed } = await start(context);
+  client.write(POP);
+  await until("the request is served", () => served.length === 1);
+  const { socket } = served[0]!.request;
+  served[0]!.answer.once("close", () => process.nextTick(() => socket.emit("data", Buffer.from(POP))));
+  answer(served[0]!, "last", ["Connection", "close"]);
+  await until("it is closed", isClosed);
+  assert.equal(served.length, 1);
 });

@@ -45,8 +45,6 @@ describe("items", () => {
       transactionId: "t-1",
       fragment: fragmentOf('"t-1"', '{"a":[1, 2]}', `"${traceId.toLowerCase()}"`),
       payloadBytes: 12,
-      transactionIdJson: '"t-1"',
-      traceIdJson: `"${traceId.toLowerCase()}"`,
     });
   });
 
@@ -57,8 +55,6 @@ describe("items", () => {
       transactionId: NEW_ID,
       fragment: fragmentOf(`"${NEW_ID}"`, "null"),
       payloadBytes: 4,
-      transactionIdJson: `"${NEW_ID}"`,
-      traceIdJson: "null",
     });
   });
 

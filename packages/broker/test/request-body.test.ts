@@ -82,3 +82,21 @@ test("where all bodies are too many, the largest that still comes in is refused,
   large.stream.end();
   assert.equal(await first, "whole");
 });
+
+test("a body that came whole is held until its request is over, and refused where there is no room for it", async () => {
+  const bodies = new RequestBodies({ bytesMax: 30, heldBytesMax: 40 });
+  const release = bodies.hold(Buffer.alloc(30));
+  assert.equal(bodies.heldBytes, 30);
+  assert.throws(() => bodies.hold(Buffer.alloc(20)), { code: "OVERLOADED" });
+  assert.equal(bodies.heldBytes, 30, "nothing of it is kept");
+  release();
+  release();
+  assert.equal(bodies.heldBytes, 0);
+  const { stream, request } = incoming();
+  const large = codeOf(bodies.read(request).whole);
+  stream.write("x".repeat(25));
+  await turn();
+  bodies.hold(Buffer.alloc(20));
+  assert.equal(await large, "OVERLOADED", "a larger one that still comes in makes room");
+  assert.equal(bodies.heldBytes, 20);
+});

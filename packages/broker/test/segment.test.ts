@@ -8,6 +8,7 @@ import {
   SEGMENT_BYTES_MAX,
   SEGMENT_MESSAGES_MAX,
   type Storable,
+  traceIdJson,
   traceparentOf,
   transactionIdJson,
 } from "../src/operations/segment.ts";
@@ -20,10 +21,11 @@ const fragment = (transactionId: string, traceId: string | null, data: unknown):
 
 const storable = (text: string, n = 0): Storable => ({ fragment: text, keyHigh: 0x80000000 + n, keyLow: n });
 
-test("a fragment's transactionId is found as it stands there", () => {
+test("a fragment's transactionId and traceId are found as they stand there", () => {
   const text = fragment('a","traceId":"x', "00000000-0000-0000-0000-000000000001", { traceId: 1 });
   assert.equal(transactionIdJson(text), '"a\\",\\"traceId\\":\\"x"');
-  assert.equal(transactionIdJson(fragment("t", null, ",")), '"t"');
+  assert.equal(traceIdJson(text), '"00000000-0000-0000-0000-000000000001"');
+  assert.equal(traceIdJson(fragment("t", null, ",")), "null");
 });
 
 test("a fragment's traceparent is found in its header only", () => {

@@ -3,7 +3,8 @@ import { BrokerError, offsetSuffix } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
 import type { MaintenanceModes } from "../control/maintenance.ts";
 import { encodeString } from "../operations/json-scanner.ts";
-import { type AnsweredPushItem, type PushItem, parsePushBody } from "../operations/push-body.ts";
+import { type PushItem, parsePushBody } from "../operations/push-body.ts";
+import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { readTraceparent } from "../operations/traceparent.ts";
 import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Spool } from "../spooling/spool.ts";
@@ -61,17 +62,15 @@ export class PushRoutes {
     statistics.push.answered(items.length, now() - startedAtMs);
     this.#options.meter.pushed(pushed);
     if (pushed.error) throw pushed.error;
-    return { status: 201, body: pushAnswer(items, pushed) };
+    return { status: 201, body: pushAnswer(pushed) };
   }
 }
 
-function pushAnswer(
-  items: readonly AnsweredPushItem[],
-  { lanes, offsets, isDuplicate, strandedItems }: PushRequest,
-): string {
+function pushAnswer({ items, lanes, offsets, isDuplicate, strandedItems }: PushRequest): string {
   let body = "[";
   for (let index = 0; index < items.length; index++) {
-    const { transactionIdJson: transactionId, traceIdJson: traceId } = items[index]!;
+    const { fragment } = items[index]!;
+    const transactionId = transactionIdJson(fragment);
     const separator = index === 0 ? "" : ",";
     if (strandedItems?.has(index)) {
       const queue = encodeString(items[index]!.queue);
@@ -83,7 +82,7 @@ function pushAnswer(
     const id = `${lane.messageIdPrefix}${offsetSuffix(offsets[index]!)}`;
     body += isDuplicate[index]
       ? `${separator}{"index":${index},"status":"duplicate","transaction_id":${transactionId},"message_id":"${id}","queueName":${lane.queue.nameJson}}`
-      : `${separator}{"index":${index},"status":"queued","transaction_id":${transactionId},"message_id":"${id}","partition_id":"${lane.partitionId}","trace_id":${traceId},"queueName":${lane.queue.nameJson}}`;
+      : `${separator}{"index":${index},"status":"queued","transaction_id":${transactionId},"message_id":"${id}","partition_id":"${lane.partitionId}","trace_id":${traceIdJson(fragment)},"queueName":${lane.queue.nameJson}}`;
   }
   return `${body}]`;
 }

@@ -113,8 +113,6 @@ export class Lane {
   inFlight: readonly PendingMessage[] = [];
   /** So many messages at its head go one by one: they were refused together, and one of them is to blame. */
   alone = 0;
-  /** Another transaction had the partition when it was last tried. */
-  isHeld = false;
   /** Somebody appends: the lane's turn is taken. */
   turn: Promise<void> | undefined;
   window: DedupWindow | undefined;

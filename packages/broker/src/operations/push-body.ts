@@ -28,12 +28,6 @@ export interface PushItem {
   readonly payloadBytes: number;
 }
 
-/** With what its answer repeats, as it stands in the fragment: to look there would copy the fragment. */
-export interface AnsweredPushItem extends PushItem {
-  readonly transactionIdJson: string;
-  readonly traceIdJson: string;
-}
-
 /**
  * The items of a push body, `{"items":[…]}`. Fields that the broker does not know are checked as JSON and
  * ignored; of a field that comes twice, the last one counts.
@@ -43,10 +37,10 @@ export function parsePushBody(
   newTransactionId: () => string,
   producerSub: string | null,
   traceparent?: string,
-): AnsweredPushItem[] {
+): PushItem[] {
   const scanner = new JsonScanner(text);
   const reader = new PushItemReader(scanner, newTransactionId, producerSub, { traceparent });
-  let items: AnsweredPushItem[] | undefined;
+  let items: PushItem[] | undefined;
   let problem: BrokerError | undefined;
 
   const start = scanner.skipWhitespace(0);
@@ -118,9 +112,9 @@ export class PushItemReader {
   }
 
   /** The items of the array at `pos`, which `path` names in messages. */
-  readItems(pos: number, path: string): AnsweredPushItem[] {
+  readItems(pos: number, path: string): PushItem[] {
     const scanner = this.scanner;
-    const items: AnsweredPushItem[] = [];
+    const items: PushItem[] = [];
     pos = scanner.openArray(pos);
     while (!scanner.isClose(pos)) {
       if (items.length === PUSH_ITEMS_MAX) {
@@ -154,7 +148,7 @@ export class PushItemReader {
     return key + 1;
   }
 
-  private makeItem(path: string, index: number): AnsweredPushItem {
+  private makeItem(path: string, index: number): PushItem {
     const { scanner, starts, ends, seen } = this;
     const text = scanner.text;
     const queue = this.name(QUEUE, this.queues, path, index);
@@ -178,21 +172,19 @@ export class PushItemReader {
     }
 
     let middle = this.fragmentMiddle;
-    let traceIdJson = "null";
     if (starts[TRACE_ID] !== 0 || starts[TRACEPARENT] !== 0) {
       const traceId = this.optionalString(TRACE_ID, path, index);
       if (traceId !== undefined && !UUID.test(traceId)) {
         throw new BrokerError("VALIDATION_FAILED", `${path}[${index}].traceId: TraceId must be a UUID`);
       }
-      if (traceId !== undefined) traceIdJson = `"${traceId.toLowerCase()}"`;
+      const traceIdJson = traceId === undefined ? "null" : `"${traceId.toLowerCase()}"`;
       middle = `,"traceId":${traceIdJson}${this.ownTail()}`;
     }
 
     const payload = starts[PAYLOAD] !== 0 ? PAYLOAD : DATA;
     const data = starts[payload] === 0 ? this.missingPayload : text.slice(starts[payload], ends[payload]);
     const fragment = `"transactionId":${transactionIdJson}${middle}${data}`;
-    const payloadBytes = data.length;
-    return { queue, partition, transactionId, fragment, payloadBytes, transactionIdJson, traceIdJson };
+    return { queue, partition, transactionId, fragment, payloadBytes: data.length };
   }
 
   private tailWith(traceparent: string | undefined): string {

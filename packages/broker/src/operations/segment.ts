@@ -37,6 +37,11 @@ export function transactionIdJson(fragment: string): string {
   return fragment.slice(TRANSACTION_ID_AT, fragment.indexOf(',"traceId":', TRANSACTION_ID_AT));
 }
 
+export function traceIdJson(fragment: string): string {
+  const at = fragment.indexOf(',"traceId":', TRANSACTION_ID_AT) + ',"traceId":'.length;
+  return fragment.slice(at, fragment.indexOf(",", at));
+}
+
 /** The traceparent of a fragment, if it has one. No JSON string before the payload can contain `,"data":`. */
 export function traceparentOf(fragment: string): string | undefined {
   const header = fragment.slice(0, fragment.indexOf(',"data":'));

@@ -92,8 +92,6 @@ export interface PusherOptions {
   readonly stallMs: number;
 }
 
-// An append takes about as long.
-const FIRST_PAUSE_MS = 2;
 // Time is counted in steps that this process lived through: one that stood still itself has not waited.
 const STALL_STEPS = 8;
 
@@ -284,12 +282,11 @@ export class Pusher {
     switch (result.status) {
       case APPEND.appended:
         if (batch.lane.alone > 0) batch.lane.alone--;
-        batch.lane.isHeld = false;
         if (batch.messages.length > 0) this.stored(batch, result);
         return 0;
       case APPEND.busy:
         giveBackLaneBatch(batch);
-        return this.#pauseFor(batch.lane);
+        return this.#options.busyPauseMs;
       case APPEND.gone:
         giveBackLaneBatch(batch);
         batch.lane.gone = true;
@@ -303,14 +300,6 @@ export class Pusher {
         this.compareAgain(batch);
         return 0;
     }
-  }
-
-  /** Another broker holds a lane for one append; somebody's own transaction may for long. */
-  #pauseFor(lane: Lane): number {
-    const { busyPauseMs } = this.#options;
-    if (lane.isHeld) return busyPauseMs;
-    lane.isHeld = true;
-    return Math.min(busyPauseMs, FIRST_PAUSE_MS);
   }
 
   /** The queue's encryption was switched on while messages waited. */
