@@ -161,19 +161,29 @@ function statusOf(url: string): Promise<number | undefined> {
   });
 }
 
-/** The processes whose parent is `pid`. In /proc/…/stat the parent's id comes second after the name. */
-function childrenOf(pid: number): number[] {
+/** The other processes of its parent. */
+export function siblingsOf(pid: number): number[] {
+  const parent = processes().find((each) => each.pid === pid)?.parent;
+  return parent === undefined ? [] : childrenOf(parent).filter((each) => each !== pid);
+}
+
+const childrenOf = (pid: number): number[] =>
+  processes()
+    .filter(({ parent, state }) => parent === pid && state !== "Z")
+    .map((each) => each.pid)
+    .sort((a, b) => a - b);
+
+/** In /proc/…/stat the state and the parent's id come after the name. */
+function processes(): { pid: number; state: string; parent: number }[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
+    .flatMap((name) => {
       try {
         const stat = readFileSync(`/proc/${name}/stat`, "utf8");
         const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-        return Number(parent) === pid && state !== "Z";
+        return [{ pid: Number(name), state: state!, parent: Number(parent) }];
       } catch {
-        return false; // it ended meanwhile
+        return []; // it ended meanwhile
       }
-    })
-    .map(Number)
-    .sort((a, b) => a - b);
+    });
 }

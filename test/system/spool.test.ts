@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { type BrokerProcess, freePort, startBrokerProcess } from "../support/broker.ts";
+import { type BrokerProcess, freePort, siblingsOf, startBrokerProcess } from "../support/broker.ts";
 import type { Row } from "../support/database.ts";
 import { HttpClient, type PushItem } from "../support/http.ts";
 import { Load } from "../support/load.ts";
@@ -264,6 +264,26 @@ test("without a database a starting broker takes pushes, and stores them when th
     await starting;
     await drained(client);
     assert.deepEqual(await stored(queue), ["t0", "t1"]);
+  }));
+
+test("a broker says that it is ready when each of its workers can use the database", () =>
+  withRig({ NUM_WORKERS: "2" }, async ({ queue, client, kill, start }) => {
+    await kill();
+    await server.kill();
+    const starting = start();
+    const buffers = async (): Promise<boolean> => (await statusOf(client, item(0, queue))) === "buffered";
+    await until("a worker listens and buffers", buffers);
+    const { json: health } = await client.request("GET", "/health");
+    const pid = Number((health.shared_state.server_id as string).split("-").pop());
+    await until("the other one runs", () => siblingsOf(pid).length === 1);
+    const [other] = siblingsOf(pid);
+    process.kill(other!, "SIGSTOP");
+    await server.restart();
+    await direct(client, queue);
+    assert.equal((await client.request("GET", "/readyz")).status, 503);
+    process.kill(other!, "SIGCONT");
+    await starting;
+    assert.equal((await client.request("GET", "/readyz")).status, 200);
   }));
 
 test("a broker that was killed with one, two or three buffered messages has them all", async () => {

@@ -37,8 +37,10 @@ export interface BrokerOptions {
 
 export interface Broker {
   readonly port: number;
-  /** The schema is there: connections may be made. */
-  databaseReady(): void;
+  /** The schema is there: connections may be made. Resolves when pushes go to the database. */
+  databaseReady(): Promise<void>;
+  /** All workers of this broker can use the database. */
+  allReady(): void;
   answer(question: string): unknown;
   stop(): Promise<void>;
 }
@@ -54,8 +56,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const tracing = await tracingOf(options);
 
   let isDatabaseReady = false;
+  let areAllReady = false;
   let isStopping = false;
-  const isReady = (): boolean => isDatabaseReady && !spool.isAway;
+  const isDatabaseHealthy = (): boolean => isDatabaseReady && !spool.isAway;
+  // Whoever hears that the broker is ready may meet another worker next.
+  const isReady = (): boolean => areAllReady && isDatabaseHealthy();
 
   const meter = new Meter();
   const connections = connectionsOf({
@@ -113,7 +118,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     askOthers,
     requestsActive: () => server.active,
     port: () => port,
-    isDatabaseHealthy: isReady,
+    isDatabaseHealthy,
     startedAtMs,
     now,
     log,
@@ -142,16 +147,20 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 
   return {
     port,
-    databaseReady: () => {
-      if (isDatabaseReady) return;
-      isDatabaseReady = true;
-      for (const pool of pools) pool.start();
-      spool.databaseReady();
-      watch.start();
-      hints.start();
-      minutes.start();
-      if (config.busEnabled) bus.start();
-      sweeper.start();
+    databaseReady: async () => {
+      if (!isDatabaseReady) {
+        isDatabaseReady = true;
+        for (const pool of pools) pool.start();
+        watch.start();
+        hints.start();
+        minutes.start();
+        if (config.busEnabled) bus.start();
+        sweeper.start();
+      }
+      await spool.databaseReady();
+    },
+    allReady: () => {
+      areAllReady = true;
     },
     answer: (question) => metrics.answer(question),
     stop: async () => {

@@ -237,7 +237,7 @@ test("a worker that joins in the moment in which others buffer asks before it pu
   spool.received({ spool: "answer", id: asked("join"), answer: { isEngaged: false, figures } });
   spool.received({ spool: "engage", epoch: 1 });
   await joined;
-  spool.databaseReady();
+  void spool.databaseReady();
   await until("it can reach the database", () =>
     sent.some((message) => message.spool === "ask" && message.kind === "able"),
   );

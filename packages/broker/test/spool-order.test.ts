@@ -115,7 +115,7 @@ test("order per lane survives outages and maintenance on two workers", async () 
   });
   for (const spool of spools) {
     await spool.join();
-    spool.databaseReady();
+    void spool.databaseReady();
   }
 
   let isOver = false;

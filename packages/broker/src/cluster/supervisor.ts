@@ -25,7 +25,10 @@ import {
 /** What a worker process does between its start and its end. */
 export interface WorkerService {
   readonly port: number;
-  databaseReady(): void;
+  /** The schema is there. Resolves when this worker can use the database. */
+  databaseReady(): Promise<void>;
+  /** Every worker can use the database. */
+  allReady(): void;
   /** What this worker says to a question that another one asked. */
   answer(question: string): unknown;
   stop(): Promise<void>;
@@ -39,6 +42,7 @@ type ToWorker<Orders> =
       readonly stopMsMax: number;
     }
   | { readonly queen: "database-ready" }
+  | { readonly queen: "all-ready" }
   | { readonly queen: "service"; readonly message: unknown }
   | { readonly queen: "stop" }
   | QuestionMessage
@@ -115,8 +119,8 @@ const YOUNG_GENERATION_MB = 64;
 
 export class Supervisor<Orders> {
   /**
-   * The port, once all workers listen on it and know that the database is ready. Rejects with a ListenError
-   * if the first to try cannot listen.
+   * The port, once all workers listen on it and can use the database. Rejects with a ListenError if the first to
+   * try cannot listen.
    */
   readonly ready: Promise<number>;
   readonly #options: SupervisorOptions;
@@ -222,7 +226,9 @@ export class Supervisor<Orders> {
         return;
       case "ready":
         this.#readyIndexes.add(record.workerIndex);
-        if (this.#readyIndexes.size === this.#options.workerCount) this.#resolveReady(this.#port!);
+        if (!this.#areAllReady) return;
+        for (const each of this.#workers.keys()) this.#send(each, { queen: "all-ready" });
+        this.#resolveReady(this.#port!);
         return;
       case "stopping":
         // Somebody asked this one worker to end: the next takes over while it answers what it has begun.
@@ -245,6 +251,11 @@ export class Supervisor<Orders> {
     }
   }
 
+  /** Whether each was ready once: one that takes another's place later is not waited for. */
+  get #areAllReady(): boolean {
+    return this.#readyIndexes.size === this.#options.workerCount;
+  }
+
   /** Those that serve, but for one. */
   #serving(other: Worker): Worker[] {
     return [...this.#workers].flatMap(([worker, { state }]) =>
@@ -262,6 +273,7 @@ export class Supervisor<Orders> {
       stopMsMax: this.#options.stopMsMax,
     });
     if (this.#isDatabaseReady) this.#send(worker, { queen: "database-ready" });
+    if (this.#areAllReady) this.#send(worker, { queen: "all-ready" });
   }
 
   #ended(worker: Worker, { workerIndex, line, state, servingSinceMs }: WorkerRecord, how: string): void {
@@ -363,13 +375,18 @@ export function runWorker<Orders>(
 
   process.on("message", (message: ToWorker<Orders>) => {
     if (message.queen === "start") void start(message);
+    // A service that does not start ends the process above.
     if (message.queen === "database-ready") {
-      // A service that does not start ends the process above.
+      void service
+        ?.then((started) => started.databaseReady())
+        .then(
+          () => tell({ queen: "ready" }),
+          () => {},
+        );
+    }
+    if (message.queen === "all-ready") {
       void service?.then(
-        (started) => {
-          started.databaseReady();
-          tell({ queen: "ready" });
-        },
+        (started) => started.allReady(),
         () => {},
       );
     }

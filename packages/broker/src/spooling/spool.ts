@@ -53,7 +53,7 @@ export class Spool {
   #isAway: boolean;
   #isInMaintenance = false;
   #isHeldByKeeper = false;
-  #isProbing = false;
+  #probing: Promise<void> | undefined;
   #isStopped = false;
   #buffered = 0;
   #latest: SpoolFigures | undefined;
@@ -95,9 +95,9 @@ export class Spool {
     this.#latest = figures;
   }
 
-  /** Connections may be made. */
-  databaseReady(): void {
-    if (this.isEnabled) void this.#probe();
+  /** Connections may be made. Resolves when pushes go to the database. */
+  async databaseReady(): Promise<void> {
+    if (this.isEnabled) await this.#probe();
   }
 
   stop(): void {
@@ -242,9 +242,14 @@ export class Spool {
   }
 
   /** Until the database takes pushes again: found out here, or by whoever drains. */
-  async #probe(): Promise<void> {
-    if (this.#isProbing) return;
-    this.#isProbing = true;
+  #probe(): Promise<void> {
+    this.#probing ??= this.#probeUntilBack().finally(() => {
+      this.#probing = undefined;
+    });
+    return this.#probing;
+  }
+
+  async #probeUntilBack(): Promise<void> {
     let pauseMs = PROBE_PAUSE_MS_MIN;
     while (this.#isAway && !this.#isStopped) {
       try {
@@ -257,7 +262,6 @@ export class Spool {
       await new Promise((resolve) => setTimeout(resolve, pauseMs).unref());
       pauseMs = Math.min(2 * pauseMs, PROBE_PAUSE_MS_MAX);
     }
-    this.#isProbing = false;
   }
 
   #decide(): void {
