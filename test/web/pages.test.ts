@@ -99,7 +99,7 @@ describe("the web page", { skip: noBrowser }, () => {
       const line = await step("curl line of Push").innerText();
       assert.match(line, /^curl 'http:\/\/127\.0\.0\.1:\d+\/api\/v1\/push' -d '\{"items":/);
       await step("Push").getByRole("button", { name: "Push", exact: true }).click();
-      await step("Push").getByText("201").waitFor();
+      await step("Push").getByText("201", { exact: true }).waitFor();
       await step("Pop").getByRole("button", { name: "Pop", exact: true }).click();
       await step("Pop").getByText('"world"').waitFor();
       await step("Ack").getByRole("button", { name: "Ack", exact: true }).click();

@@ -175,7 +175,7 @@ describe("the web page with authentication", { skip: noBrowser }, () => {
       .getByRole("region", { name: "Push", exact: true })
       .getByRole("button", { name: "Push", exact: true })
       .click();
-    await page.getByText("201").waitFor();
+    await page.getByText("201", { exact: true }).waitFor();
     assert.deepEqual(complaints(), []);
     await close();
   });
