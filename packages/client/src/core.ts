@@ -3,12 +3,14 @@ import type { Acker } from "./acker.ts";
 import type { DataPlane } from "./data-plane.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { AckStatus, Message } from "./message.ts";
+import type { Pusher } from "./pusher.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Transport } from "./transport/transport.ts";
 
 export interface Core {
   readonly transport: Transport;
   readonly data: DataPlane;
+  readonly pusher: Pusher;
   readonly acker: Acker;
   readonly keeper: LeaseKeeper;
   readonly telemetry: Telemetry;

@@ -16,6 +16,13 @@ export interface PushItem {
   readonly payload: unknown;
 }
 
+/** An item as JSON, and where it goes. */
+export interface WireItem {
+  readonly queue: string;
+  readonly partition: string;
+  readonly json: string;
+}
+
 export interface PopRequest {
   readonly queue: string | undefined;
   readonly partition: string | undefined;
@@ -109,9 +116,22 @@ export function pushItem(queue: string, partition: string | undefined, message: 
   };
 }
 
+export const wireItem = (item: PushItem): WireItem => ({
+  queue: item.queue,
+  partition: item.partition,
+  json: JSON.stringify(item),
+});
+
 /** Requests of one key are of one lane, or of one queue and group. */
 export const affinityKey = (queue = "*", partition = "*", group = QUEUE_MODE_GROUP): string =>
   `${queue}:${partition}:${group}`;
+
+/** The key of a push: its lane's, if it is of one. */
+export function pushKey(items: readonly WireItem[]): string {
+  const [{ queue, partition }] = items as [WireItem];
+  const isOneLane = items.every((item) => item.partition === partition);
+  return affinityKey(queue, isOneLane ? partition : undefined);
+}
 
 export class DataPlane {
   readonly #transport: Transport;
@@ -121,23 +141,15 @@ export class DataPlane {
   }
 
   /** Every item has a transactionId, so a push without an answer is sent again without harm. */
-  async push(
-    items: readonly PushItem[],
-    options: CallOptions & { retries?: number } = {},
-  ): Promise<PushResult[]> {
+  async push(items: readonly WireItem[], key: string, options: CallOptions = {}): Promise<PushResult[]> {
     const results: PushResult[] = [];
     for (let from = 0; from < items.length; from += PUSH_ITEMS_MAX) {
       const part = items.slice(from, from + PUSH_ITEMS_MAX);
-      const [first] = part;
-      const isOneLane = part.every(
-        (item) => item.queue === first!.queue && item.partition === first!.partition,
-      );
       const answer = await this.#transport.send<WirePushResult[]>("POST", "/api/v1/push", {
         ...given(options),
-        body: { items: part },
+        json: `{"items":[${part.map(({ json }) => json).join(",")}]}`,
         repeatable: true,
-        affinityKey: affinityKey(first!.queue, isOneLane ? first!.partition : undefined),
-        ...(options.retries === undefined ? {} : { retries: options.retries }),
+        affinityKey: key,
       });
       for (const [index, result] of answer.body.entries())
         results.push({
@@ -149,6 +161,11 @@ export class DataPlane {
         });
     }
     return results;
+  }
+
+  /** Where requests of a key belong, see `Transport.home`. */
+  home(key: string): string {
+    return this.#transport.home(key);
   }
 
   async pop(request: PopRequest, options: CallOptions & { retries?: number } = {}): Promise<Popped> {
@@ -176,7 +193,8 @@ export class DataPlane {
     });
     const { body, headers } = answer;
     return {
-      messages: (body?.messages ?? []).map((message) => ({ ...message, queue: body!.queue })),
+      messages:
+        body === null ? [] : body.messages.map((message) => Object.assign(message, { queue: body.queue })),
       emptyReason: (headers.get("queen-empty-reason") as EmptyReason | null) ?? undefined,
       retryAfterMillis: retryAfterMillis(headers.get("retry-after")) ?? 0,
     };

@@ -146,6 +146,8 @@ export class ClosedError extends QueenError {
 export class LeaseLostError extends QueenError {
   override readonly name = "LeaseLostError";
   readonly leaseId: string;
+  /** In the broker's words. */
+  readonly reason: string;
 
   constructor(leaseId: string, reason: string) {
     super(
@@ -153,6 +155,7 @@ export class LeaseLostError extends QueenError {
       `The lease is lost (${reason}): others may get its messages, so stop working on them.`,
     );
     this.leaseId = leaseId;
+    this.reason = reason;
   }
 }
 

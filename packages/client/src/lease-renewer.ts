@@ -53,7 +53,8 @@ export class LeaseRenewer {
       await this.#data.extend(leaseId, seconds, affinityKey);
     } catch (error) {
       if (error instanceof LeaseLostError || (error instanceof ServerError && !error.retryable)) {
-        if (this.#timers.delete(leaseId)) this.#events.lost(leaseId, (error as Error).message);
+        const reason = error instanceof LeaseLostError ? error.reason : error.message;
+        if (this.#timers.delete(leaseId)) this.#events.lost(leaseId, reason);
         return;
       }
       this.#events.warn(`A lease was not extended: ${(error as Error).message}`);

@@ -1,6 +1,7 @@
 /** What runs in the worker thread: a renewer of its own, with a transport of its own. */
 import { DataPlane } from "./data-plane.ts";
 import { type Lease, LeaseRenewer } from "./lease-renewer.ts";
+import { runtimeFetch } from "./transport/runtime-fetch.ts";
 import { Transport, type TransportOptions } from "./transport/transport.ts";
 
 /** What a worker can be told: everything that can be copied. */
@@ -31,7 +32,7 @@ function received(message: ToWorker): void {
       ...message.options,
       // A function, so that a new token holds for leases that are held already.
       token: () => token,
-      fetch: (input, init) => fetch(input, init),
+      fetch: runtimeFetch,
     });
     renewer = new LeaseRenewer(new DataPlane(transport), {
       lost: (leaseId, reason) => port?.postMessage({ kind: "lost", leaseId, reason }),

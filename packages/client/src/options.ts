@@ -1,5 +1,6 @@
 /** What a Queen is made of: where the brokers are, who asks, and how patient it is. */
 import type { Balancing } from "./transport/balancer.ts";
+import { runtimeFetch } from "./transport/runtime-fetch.ts";
 import type { TransportOptions } from "./transport/transport.ts";
 
 export interface QueenOptions {
@@ -20,7 +21,7 @@ export interface QueenOptions {
   readonly retryDelayMillis?: number;
   /** A broker that failed is tried again after at most so long; 5,000 unless said. */
   readonly recoverMillis?: number;
-  /** Instead of the runtime's `fetch`; leases are renewed without a worker thread then. */
+  /** Instead of the runtime's own HTTP; leases are renewed without a worker thread then. */
   readonly fetch?: typeof fetch;
   /** Whether leases are renewed by a worker thread, also while a handler blocks this one; true unless said. */
   readonly useWorker?: boolean;
@@ -48,8 +49,7 @@ export function transportOptions(given: string | QueenOptions): TransportOptions
     retries: atLeast(0, "retries", options.retries ?? 4),
     retryDelayMillis: atLeast(0, "retryDelayMillis", options.retryDelayMillis ?? 250),
     restMillisMax: atLeast(0, "recoverMillis", options.recoverMillis ?? 5_000),
-    // Called as a plain function: browsers refuse `fetch` with another `this`.
-    fetch: options.fetch ?? ((input, init) => fetch(input, init)),
+    fetch: options.fetch ?? runtimeFetch,
   };
 }
 

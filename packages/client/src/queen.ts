@@ -7,6 +7,7 @@ import { AckError, ClosedError } from "./errors.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { AckResult, AckStatus, Message } from "./message.ts";
 import { type QueenOptions, transportOptions } from "./options.ts";
+import { Pusher } from "./pusher.ts";
 import type { QueenCore } from "./queen-core.ts";
 import { QueueBuilder } from "./queue-builder.ts";
 import { DEFAULT_SETTINGS } from "./queue-settings.ts";
@@ -51,6 +52,7 @@ export class Queen {
       transport,
       data,
       admin: this.admin,
+      pusher: new Pusher(data),
       acker: new Acker(data),
       keeper: new LeaseKeeper({
         transport,
@@ -154,7 +156,7 @@ export class Queen {
   }
 
   async #close(timeoutMillis: number): Promise<void> {
-    const { open, acker, keeper, transport } = this.#core;
+    const { open, pusher, acker, keeper, transport } = this.#core;
     const hurry = new AbortController();
     const timer = setTimeout(
       () =>
@@ -169,7 +171,10 @@ export class Queen {
       const stored = await Promise.allSettled(
         [...this.#buffers.values()].map((buffer) => buffer.close(hurry.signal)),
       );
-      await Promise.race([acker.drained(), after(hurry.signal, LAST_ACKS_MILLIS)]);
+      await Promise.race([
+        Promise.all([pusher.drained(), acker.drained()]),
+        after(hurry.signal, LAST_ACKS_MILLIS),
+      ]);
       for (const result of stored) if (result.status === "rejected") throw result.reason;
     } finally {
       clearTimeout(timer);

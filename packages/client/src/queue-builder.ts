@@ -242,7 +242,7 @@ export class QueueBuilder<Out = unknown, In = Out, Unit = readonly Message<Out>[
     try {
       const traced = traceparent === undefined ? items : items.map((item) => ({ traceparent, ...item }));
       const headers = traceparent === undefined ? undefined : { traceparent };
-      const results = await span.run(() => this.#core.data.push(traced, { headers }));
+      const results = await span.run(() => this.#core.pusher.push(traced, headers));
       span.end();
       return results;
     } catch (error) {

@@ -27,6 +27,7 @@ interface Api {
 }
 
 interface ApiSpan {
+  isRecording(): boolean;
   spanContext(): SpanContext;
   recordException(error: Error): void;
   setStatus(status: { code: number; message: string }): void;
@@ -96,16 +97,15 @@ export class Telemetry {
           "messaging.batch.message_count": count,
           ...more,
         },
-        links: [...new Set(links)]
-          .slice(0, LINKS_MAX)
-          .flatMap((text) => (text === undefined ? [] : (parseTraceparent(text) ?? [])))
-          .map((linked) => ({ context: linked })),
+        links: linksOf(links),
       },
       outer,
     );
+    const traceparent = traceparentOf(span.spanContext());
+    if (traceparent === undefined && !span.isRecording()) return NOTHING;
     const inner = trace.setSpan(outer, span);
     return {
-      traceparent: traceparentOf(span.spanContext()),
+      traceparent,
       run: (work) => context.with(inner, work),
       end: (error) => {
         if (error !== undefined) {
@@ -116,6 +116,16 @@ export class Telemetry {
       },
     };
   }
+}
+
+function linksOf(traceparents: readonly (string | undefined)[]): { readonly context: SpanContext }[] {
+  const links = new Map<string, { readonly context: SpanContext }>();
+  for (const text of traceparents) {
+    if (text === undefined || links.has(text) || links.size === LINKS_MAX) continue;
+    const context = parseTraceparent(text);
+    if (context !== undefined) links.set(text, { context });
+  }
+  return [...links.values()];
 }
 
 function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string | undefined {

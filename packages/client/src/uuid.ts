@@ -1,10 +1,20 @@
 /** A UUID of version 7: the milliseconds first, so that ids made later sort later; then random bits. */
+const RANDOM_BYTES = 10;
+// Random bytes for many ids at once: asking for them costs far more than having them.
+const pool = new Uint8Array(256 * RANDOM_BYTES);
+let used = pool.length;
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
 export function uuidV7(nowMillis: number = Date.now()): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  for (let index = 0; index < 6; index++)
-    bytes[index] = Math.floor(nowMillis / 2 ** (8 * (5 - index))) & 0xff;
-  bytes[6] = 0x70 | (bytes[6]! & 0x0f);
-  bytes[8] = 0x80 | (bytes[8]! & 0x3f);
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+  if (used === pool.length) {
+    crypto.getRandomValues(pool);
+    used = 0;
+  }
+  const millis = nowMillis.toString(16).padStart(12, "0");
+  const version = HEX[0x70 | (pool[used]! & 0x0f)]! + HEX[pool[used + 1]!]!;
+  const variant = HEX[0x80 | (pool[used + 2]! & 0x3f)]! + HEX[pool[used + 3]!]!;
+  let rest = "";
+  for (let index = 4; index < RANDOM_BYTES; index++) rest += HEX[pool[used + index]!]!;
+  used += RANDOM_BYTES;
+  return `${millis.slice(0, 8)}-${millis.slice(8)}-${version}-${variant}-${rest}`;
 }

@@ -82,6 +82,7 @@ test("a handler hears through its signal that the lease is lost", async () => {
     });
   });
   assert.ok(reason instanceof LeaseLostError);
+  assert.match(reason.message, /^The lease is lost \([^()]+\): others/);
 });
 
 test("a lease that ended because its messages are settled is not lost", async () => {

@@ -126,6 +126,42 @@ test("in doubt, only what can be repeated is sent again", async () => {
   });
 });
 
+test("half an answer is none, and one in pieces is whole", async () => {
+  const text = JSON.stringify({ ok: "ü€😀" });
+  const bytes = Buffer.from(text);
+  await withBrokers([answered], async ([broker]) => {
+    const queen = new Queen({ url: broker!.url, retries: 0 });
+    broker!.respond = (_asked, response) => {
+      response.writeHead(200, { "content-type": "application/json", "content-length": bytes.length });
+      response.write(bytes.subarray(0, 9), () => response.destroy());
+    };
+    await assert.rejects(queen.request("GET", "/a"), (error) => {
+      assert.ok(error instanceof ConnectionError);
+      return error.inDoubt;
+    });
+    broker!.respond = (_asked, response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      // In the middle of a character.
+      response.write(bytes.subarray(0, 9), () => setImmediate(() => response.end(bytes.subarray(9))));
+    };
+    assert.deepEqual(await queen.request("POST", "/a", { body: { sent: "ü€😀" } }), { ok: "ü€😀" });
+    assert.deepEqual(broker!.asked.at(-1)?.body, { sent: "ü€😀" });
+  });
+});
+
+test("whoever is led elsewhere is told where", async () => {
+  const led: Respond = (_asked, response) => {
+    response.writeHead(308, { location: "https://queen.example/" }).end();
+  };
+  await withBrokers([led], async ([broker]) => {
+    const queen = new Queen({ url: broker!.url, retries: 0 });
+    await assert.rejects(
+      queen.request("POST", "/a"),
+      /308 Permanent Redirect: use https:\/\/queen\.example\//,
+    );
+  });
+});
+
 test("a broker that is overloaded is asked again after its Retry-After, also what must not be repeated", async () => {
   await withBrokers([refused(503, "OVERLOADED", { "retry-after": "0" })], async ([broker]) => {
     const queen = new Queen({ url: broker!.url, retryDelayMillis: 1 });

@@ -37,6 +37,12 @@ export class Balancer {
     return [...healthy, ...others];
   }
 
+  /** The endpoint that requests of a key go to while it is well; empty where keys make no difference. */
+  home(key: string): string {
+    if (this.#balancing !== "affinity" || this.endpoints.length === 1) return "";
+    return this.endpoints[this.#ring.order(key)[0]!]!.url;
+  }
+
   #preference(key: string | undefined): number[] {
     if (this.#balancing === "affinity" && key !== undefined) return this.#ring.order(key);
     const count = this.endpoints.length;

@@ -1,6 +1,7 @@
 /** A call is one HTTP request to one endpoint: it ends with an answer, or with an error that says why not. */
 import { ConnectionError, serverError, TimeoutError } from "../errors.ts";
 import { onAbort } from "./on-abort.ts";
+import type { Fetch, Fetched } from "./runtime-fetch.ts";
 
 export type QueryValue = string | number | boolean | null | undefined;
 export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
@@ -25,18 +26,14 @@ export interface Call {
   readonly signal: AbortSignal | undefined;
 }
 
-export async function call<T>(
-  fetchFunction: typeof fetch,
-  endpoint: string,
-  request: Call,
-): Promise<Answer<T>> {
+export async function call<T>(fetchFunction: Fetch, endpoint: string, request: Call): Promise<Answer<T>> {
   const { signal, timeoutMillis } = request;
   signal?.throwIfAborted();
   const abort = new AbortController();
-  const timedOut = new TimeoutError(
-    `${request.method} ${endpoint}${request.path} had no answer within ${timeoutMillis} ms.`,
-  );
-  const timer = setTimeout(() => abort.abort(timedOut), timeoutMillis);
+  const timer = setTimeout(() => {
+    const sentence = `${request.method} ${endpoint}${request.path} had no answer within ${timeoutMillis} ms.`;
+    abort.abort(new TimeoutError(sentence));
+  }, timeoutMillis);
   const unlink = onAbort(signal, () => abort.abort(signal?.reason));
   try {
     const response = await fetchFunction(endpoint + request.path + queryText(request.query), {
@@ -74,10 +71,16 @@ function bodyOf(text: string): unknown {
   }
 }
 
-function refusal(request: Call, response: Response, body: unknown): Error {
+function refusal(request: Call, response: Fetched, body: unknown): Error {
   const { error, code } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  const elsewhere = response.headers.get("location");
+  const status = `status ${response.status} ${response.statusText}`.trim();
   const sentence =
-    typeof error === "string" ? error : `status ${response.status} ${response.statusText}`.trim();
+    typeof error === "string"
+      ? error
+      : elsewhere === null
+        ? status
+        : `${status}: use ${elsewhere}, where it leads.`;
   return serverError(`${request.method} ${request.path}: ${sentence}`, {
     status: response.status,
     code: typeof code === "string" ? code : `HTTP_${response.status}`,
@@ -97,7 +100,7 @@ export function retryAfterMillis(header: string | null, now: () => number = Date
 
 // What the runtimes say when a connection was never made, so that nothing can have been sent.
 const NEVER_SENT =
-  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|Connection refused|dns error/i;
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ERR_CONNECT_TIMEOUT|ConnectionRefused|Connection refused|dns error/i;
 
 /** `fetch` reports all failures of the network as a TypeError; the cause, where there is one, says more. */
 function noAnswer(request: Call, endpoint: string, error: TypeError): ConnectionError {

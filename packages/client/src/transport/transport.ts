@@ -9,6 +9,7 @@ import { Endpoint } from "./endpoint.ts";
 import { onAbort } from "./on-abort.ts";
 import { pause } from "./pause.ts";
 import { judge } from "./retry.ts";
+import type { Fetch } from "./runtime-fetch.ts";
 
 export interface TransportOptions {
   readonly urls: readonly string[];
@@ -20,13 +21,15 @@ export interface TransportOptions {
   readonly retries: number;
   readonly retryDelayMillis: number;
   readonly restMillisMax: number;
-  readonly fetch: typeof fetch;
+  readonly fetch: Fetch;
 }
 
 export interface RequestOptions {
   readonly query?: Query;
   /** Anything that JSON can hold. */
   readonly body?: unknown;
+  /** The body, where it is JSON already. */
+  readonly json?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMillis?: number;
   readonly signal?: AbortSignal;
@@ -60,6 +63,11 @@ export class Transport {
 
   get endpoints(): readonly { readonly url: string; readonly isHealthy: boolean }[] {
     return this.#balancer.endpoints;
+  }
+
+  /** Requests whose keys have the same home go to the same broker while it is well. */
+  home(affinityKey: string): string {
+    return this.#balancer.home(affinityKey);
   }
 
   get isClosed(): boolean {
@@ -150,13 +158,14 @@ export class Transport {
   async #call(method: string, path: string, options: RequestOptions, signal: AbortSignal): Promise<Call> {
     const { token } = this.#options;
     const credential = typeof token === "function" ? await token() : token;
+    const body = options.json ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
     return {
       method,
       path,
       query: options.query,
-      body: options.body === undefined ? undefined : JSON.stringify(options.body),
+      body,
       headers: {
-        ...(options.body === undefined ? {} : { "content-type": "application/json" }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...(credential === undefined ? {} : { authorization: `Bearer ${credential}` }),
         ...this.#options.headers,
         ...options.headers,
