@@ -30,16 +30,16 @@ const PAUSE = "perform pg_sleep(0.01);";
 // Leases that run out are no failures that count, and nothing else fails.
 const PATIENT = { retryLimit: 9, poisonShare: 0, nackShare: 0 };
 
+// Consumers wait for messages, which come one by one and are handed over to them.
+const IDLE = { partitions: 3, itemsPerPush: 1, groups: ["a"], consumersPerGroup: 8, pipes: 0 };
+
 const BREAKAGES: readonly Mutant[] = [
   { id: "unchanged", title: "nothing is broken, and nothing is reported", noticedBy: [] },
   {
-    id: "append-unlocked",
-    title: "append takes no lock of the partition",
+    id: "append-unknowing",
+    title: "append does not look whether others were faster",
     procedure: "append",
-    changes: [
-      ["       for no key update of p skip locked\n", ""],
-      ["  v_now := clock_timestamp();\n", `  v_now := clock_timestamp();\n  ${PAUSE}\n`],
-    ],
+    changes: [["p.next_offset = l.known and (l.sealed", "(l.sealed"]],
     also: `alter table queen.segments drop constraint segments_pkey;
            create index segments_unlocked on queen.segments (partition_id, first_offset);`,
     noticedBy: ["gap", "lost", "duplicate entry", "phantom"],
@@ -48,9 +48,7 @@ const BREAKAGES: readonly Mutant[] = [
     id: "append-no-dedup",
     title: "append does not compare transactionIds with what others added",
     procedure: "append",
-    changes: [
-      ["s.first_offset >= p_known[i])\n    then", "s.first_offset >= p_known[i] and false)\n    then"],
-    ],
+    changes: [["group by same.lane)", "group by same.lane having false)"]],
     load: { keyed: true, hedgedShare: 0.5 },
     noticedBy: ["duplicate entry"],
   },
@@ -60,11 +58,29 @@ const BREAKAGES: readonly Mutant[] = [
     procedure: "append",
     changes: [
       [
-        "v_base[l.ordinality] + p_count[l.ordinality],",
-        "v_base[l.ordinality] + p_count[l.ordinality] + (random() < 0.05)::int4,",
+        "set next_offset = l.known + l.count,",
+        "set next_offset = l.known + l.count + (random() < 0.05)::int4,",
       ],
     ],
     noticedBy: ["gap"],
+  },
+  {
+    id: "hand-over-unleased",
+    title: "hand_over leases nothing",
+    procedure: "hand_over",
+    changes: [
+      ["case when p_auto_ack then null else p_token end", "null"],
+      [
+        "case when p_auto_ack then null else v_now + p_lease_s * interval '1 second' end",
+        "null::timestamptz",
+      ],
+      [
+        "lease_until = case when p_auto_ack then null else p_known + least(p_budget, p_messages) end",
+        "lease_until = null",
+      ],
+    ],
+    load: IDLE,
+    noticedBy: ["overlap"],
   },
   {
     id: "take-unlocked",
@@ -99,7 +115,10 @@ const BREAKAGES: readonly Mutant[] = [
     id: "settle-ignores-token",
     title: "settle does not compare the lease's token",
     procedure: "settle",
-    changes: [["if r.lease_token is distinct from r.token or r.to", "if r.to"]],
+    changes: [
+      ["c.lease_token = l.token and l.to_offset", "l.to_offset"],
+      ["if r.lease_token is distinct from r.token or r.to", "if r.to"],
+    ],
     // An ack that comes too late must meet a message that somebody else holds and does not ack either.
     load: { ...PATIENT, pushesPerSecond: 1, consumersPerGroup: 8, lateShare: 0.3, abandonedShare: 0.3 },
     noticedBy: ["fencing"],
@@ -109,10 +128,8 @@ const BREAKAGES: readonly Mutant[] = [
     title: "an ack moves the cursor, whatever is before it",
     procedure: "settle",
     changes: [
-      [
-        "if r.acked is null and r.more is null and r.failures is null and r.from_offset <= r.committed then",
-        "if true then",
-      ],
+      [" and l.from_offset <= c.committed\n", "\n"],
+      ["       and l.more is null and c.acked is null and c.failures is null\n", ""],
     ],
     noticedBy: ["finished without ack"],
   },
@@ -120,7 +137,10 @@ const BREAKAGES: readonly Mutant[] = [
     id: "settle-keeps-lease",
     title: "a lease whose messages are finished is not released",
     procedure: "settle",
-    changes: [["r.release or v_committed[r.lease] >= r.lease_until", "r.release"]],
+    changes: [
+      ["l.release or greatest(c.committed, l.to_offset) >= c.lease_until", "l.release"],
+      ["r.release or v_committed[r.lease] >= r.lease_until", "r.release"],
+    ],
     load: { leaseSeconds: 60 },
     noticedBy: ["state", "liveness"],
   },
@@ -155,8 +175,21 @@ const BREAKAGES: readonly Mutant[] = [
     title: "a transaction pushes although its lease is lost and its messages are finished",
     procedure: "transact",
     changes: [
-      ["if v_done && v_finished then", "if false then"],
+      [
+        "if found then\n      raise exception 'Message already acknowledged'",
+        "if false then\n      raise exception 'Message already acknowledged'",
+      ],
       ["if v_row.status <> 0 then", "if false then"],
+    ],
+    load: { keyed: false, pipes: 4, lateShare: 0.2, leaseSeconds: 2 },
+    noticedBy: ["exactly once"],
+  },
+  {
+    id: "transact-many-unfenced",
+    title: "transactions that go together push although a lease is lost",
+    procedure: "transact_many",
+    changes: [
+      ["c.lease_token = l.token and c.committed <= l.from_offset and l.to_offset <= c.lease_until", "true"],
     ],
     load: { keyed: false, pipes: 4, lateShare: 0.2, leaseSeconds: 2 },
     noticedBy: ["exactly once"],
@@ -200,6 +233,10 @@ export const MUTANTS: readonly FaultTest[] = BREAKAGES.map((mutant) => ({
     run.expect(isNoticed, `the mutant survived: the checker did not report ${mutant.noticedBy.join(" or ")}`);
   },
 }));
+
+/** The texts of all broken procedures; throws where a procedure has no longer what a mutant breaks. */
+export const brokenProcedures = (): string[] =>
+  BREAKAGES.flatMap(({ procedure, changes }) => (procedure ? [mutated(procedure, changes ?? [])] : []));
 
 function mutated(procedure: string, changes: readonly (readonly [string, string])[]): string {
   const file = procedures().find(({ name }) => name === `procedures/${procedure}.sql`)!;

@@ -94,6 +94,40 @@ export async function append(
   return rows;
 }
 
+export interface HandOver extends Cursor {
+  readonly known: number;
+  readonly messages: readonly Message[];
+  readonly sealed?: boolean;
+  readonly token?: number;
+  readonly leaseSeconds?: number;
+  readonly autoAck?: boolean;
+  readonly budget?: number;
+}
+
+/** Whether it was done. */
+export async function handOver(client: pg.Client, ask: HandOver): Promise<boolean> {
+  const columns = (await appendParameters(client, [ask], Infinity)) as unknown[][];
+  const [messages, keys, ends, body] = columns.slice(5).map(([only]) => only);
+  const { rows } = await client.query(
+    "select * from queen.hand_over($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    [
+      ask.partition,
+      ask.known,
+      messages,
+      keys,
+      ends,
+      body,
+      ask.sealed ?? false,
+      ask.group,
+      ask.token ?? newToken(),
+      ask.leaseSeconds ?? 300,
+      ask.autoAck ?? false,
+      ask.budget ?? 100,
+    ],
+  );
+  return rows.length === 1;
+}
+
 /** Appends to one lane with everything known, and returns the offset of the first message. */
 export async function push(
   client: pg.Client,
@@ -318,6 +352,66 @@ export async function transact(client: pg.Client, transaction: Transaction): Pro
     ],
   );
   return rows[0].result;
+}
+
+export interface PlainTransaction {
+  readonly pushes?: readonly LaneAppend[];
+  readonly acks?: readonly (Cursor & { token: number; from: number; to: number })[];
+}
+
+/** Which of the transactions were done, where the messages of each of their lanes are, and what is told of their leases. */
+export async function transactMany(
+  client: pg.Client,
+  transactions: readonly PlainTransaction[],
+): Promise<{ done: number[]; offsets: number[]; settled: { committed: number; released: boolean }[] }> {
+  const of = <T>(parts: (transaction: PlainTransaction) => readonly T[] | undefined) =>
+    transactions.flatMap((transaction, index) =>
+      (parts(transaction) ?? []).map((part) => ({ part, index: index + 1 })),
+    );
+  const lanes = of(({ pushes }) => pushes);
+  const leases = of(({ acks }) => acks);
+  const [partitions, known, counts, ...segments] = await appendParameters(
+    client,
+    lanes.map(({ part }) => part),
+  );
+  const { rows } = await client.query(
+    `select * from queen.transact_many($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+                                       $13, $14, $15, $16, $17, $18)`,
+    [
+      transactions.length,
+      lanes.map(({ index }) => index),
+      partitions,
+      known,
+      counts,
+      lanes.map(({ part }) => part.sealed ?? false),
+      ...segments,
+      leases.map(({ index }) => index),
+      leases.map(({ part }) => part.partition),
+      leases.map(({ part }) => part.group),
+      leases.map(({ part }) => part.token),
+      leases.map(({ part }) => part.from),
+      leases.map(({ part }) => part.to),
+    ],
+  );
+  const told = [
+    ...rows.filter((row) => row.lane !== null).map((row) => lanes[row.lane]!.index - 1),
+    ...rows.filter((row) => row.lease !== null).map((row) => leases[row.lease]!.index - 1),
+  ];
+  const done = [...new Set(told)].sort((a, b) => a - b);
+  for (const index of done) {
+    const { pushes = [], acks = [] } = transactions[index]!;
+    const rowsOfIt = told.filter((each) => each === index);
+    assert.equal(
+      rowsOfIt.length,
+      pushes.length + acks.length,
+      "a row for each lane and lease of what is done",
+    );
+  }
+  const offsets = rows.filter((row) => row.lane !== null).map((row) => row.at_offset);
+  const settled = rows
+    .filter((row) => row.lease !== null)
+    .map(({ committed, released }) => ({ committed, released }));
+  return { done, offsets, settled };
 }
 
 export const BURY = { nothing: 0, buried: 1, busy: 2 } as const;

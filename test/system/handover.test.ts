@@ -106,3 +106,50 @@ test("a lane that is paused hands nothing over before it is resumed", async () =
   assert.equal((await system.client.request("POST", `/api/v1/queues/${queue}/resume`, {})).status, 200);
   assert.deepEqual(idsOf((await answer).messages), ["t0"]);
 });
+
+test("a pop that takes fewer than come gets the first, and the rest comes next", async () => {
+  const queue = newQueue();
+  await empty(queue, ["a"]);
+  const { answer } = await park(queue, { batch: 2, autoAck: true });
+  await system.client.push(numbered(queue, 5, "a"));
+  assert.deepEqual(idsOf((await answer).messages), ["t0", "t1"]);
+  assert.deepEqual(idsOf((await system.client.pop(queue, { batch: 10 })).messages), ["t2", "t3", "t4"]);
+});
+
+test("what is handed over is what was pushed, in any script and of any size", async () => {
+  for (const payload of [
+    'ü€😀\u0000\\"',
+    "x".repeat(40_000),
+    "€".repeat(400_000),
+    { a: [1, null, "\u2028"] },
+  ]) {
+    const queue = newQueue();
+    await empty(queue, ["a"]);
+    const { answer } = await park(queue);
+    await system.client.push([{ queue, partition: "a", transactionId: "t", payload }]);
+    const { messages } = await answer;
+    assert.deepEqual(
+      messages.map(({ data }) => data),
+      [payload],
+    );
+    const [seen] = (
+      await system.client.request("GET", `/api/v1/messages?queue=${queue}&limit=10`)
+    ).json.messages.filter((each: { transactionId: string }) => each.transactionId === "t");
+    assert.ok(seen !== undefined);
+  }
+});
+
+test("acks of what was handed over count, and a nack brings it again", async () => {
+  const queue = newQueue();
+  await empty(queue, ["a"]);
+  const { answer } = await park(queue, { batch: 3 });
+  await system.client.push(numbered(queue, 3, "a"));
+  const { messages } = await answer;
+  assert.deepEqual(idsOf(messages), ["t0", "t1", "t2"]);
+  await system.client.ackMessages(messages.slice(0, 1));
+  await system.client.ackMessages(messages.slice(1, 2), "retry");
+  assert.deepEqual(
+    idsOf((await system.client.pop(queue, { batch: 3, wait: true, timeout: LONG_MS })).messages),
+    ["t1", "t2"],
+  );
+});

@@ -69,6 +69,10 @@ function assertRefused(answer: HttpAnswer, operations: number, message: RegExp):
   );
 }
 
+/** So many calls were made to the database for transactions. */
+const transactionCalls = async (): Promise<number> =>
+  (await system.client.request("GET", "/metrics")).json.sidecar.operations.transaction.batches;
+
 test("transaction: ack and push commit together, with a result for each", async () => {
   const { queue, messages } = await popped(2);
   const sink = newQueue("sink");
@@ -358,6 +362,69 @@ test("transaction: of many that ack the same message and push something of their
   );
   assert.deepEqual(answers.map((answer) => answer.status).sort(), [200, ...Array(9).fill(409)]);
   assert.equal(await countMessages(system.database, sink), 1);
+});
+
+test("transaction: of many that go together, those with a lost lease keep nothing and the others everything", async () => {
+  const sink = newQueue("sink");
+  const sources = await Promise.all(Array.from({ length: 24 }, () => popped(2)));
+  const lost = sources.filter((_, index) => index % 3 === 0);
+  // Another broker gave the leases to somebody else, which this one does not know.
+  const stolen = await system.database.query(
+    `update queen.partition_consumers c set lease_token = c.lease_token + 1
+       from queen.partitions p join queen.queues q on q.id = p.queue_id
+      where p.id = c.partition_id and q.name = any ($1) returning 1`,
+    [lost.map(({ queue }) => queue)],
+  );
+  assert.equal(stolen.length, lost.length);
+  const before = await transactionCalls();
+  const answers = await Promise.all(
+    sources.map(({ queue, messages }) =>
+      system.client.transaction([
+        ...messages.map((message) => ackOf(message)),
+        pushTo(sink, { partition: queue, payload: queue }),
+      ]),
+    ),
+  );
+  for (const [index, answer] of answers.entries()) {
+    if (lost.includes(sources[index]!)) assertRefused(answer, 3, /Invalid or expired lease/);
+    else assertCommitted(answer);
+  }
+  const { messages } = await system.client.pop(sink, { batch: 100, partitions: 100 });
+  const kept = sources.filter((source) => !lost.includes(source)).map(({ queue }) => queue);
+  assert.deepEqual(dataOf(messages).sort(), kept.sort());
+  const calls = (await transactionCalls()) - before;
+  assert.ok(calls < sources.length, `${calls} calls for ${sources.length} transactions`);
+});
+
+test("transaction: many that push to one lane go together, and one that repeats a transactionId is a duplicate", async () => {
+  const sink = newQueue("sink");
+  const sources = await Promise.all(Array.from({ length: 30 }, () => popped(1)));
+  await system.client.push([{ queue: sink, transactionId: "first" }]);
+  const before = await transactionCalls();
+  const answers = await Promise.all(
+    sources.map(({ messages }, index) =>
+      system.client.transaction([
+        ackOf(messages[0]!),
+        pushTo(sink, { transactionId: index % 10 === 0 ? "same" : `t${index}` }),
+      ]),
+    ),
+  );
+  const calls = (await transactionCalls()) - before;
+  assert.ok(calls < sources.length / 2, `${calls} calls for ${sources.length} transactions`);
+  for (const answer of answers) assertCommitted(answer);
+  const pushes = answers.map((answer) => answer.json.results[1]);
+  assert.deepEqual(
+    pushes.filter((push) => push.status === "duplicate").map((push) => push.transactionId),
+    ["same", "same"],
+  );
+  assert.equal(new Set(pushes.map((push) => push.messageId)).size, 28);
+  const { messages } = await system.client.pop(sink, { batch: 100 });
+  const byId = new Map(messages.map((message) => [message.id, message.transactionId]));
+  for (const push of pushes) assert.equal(byId.get(push.messageId), push.transactionId);
+  assert.deepEqual(
+    idsOf(messages).sort(),
+    ["first", "same", ...pushes.map((push) => push.transactionId).filter((id) => id !== "same")].sort(),
+  );
 });
 
 test("transaction: a pipeline of many workers moves every message exactly once, in order per lane", async () => {

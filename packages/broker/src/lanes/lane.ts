@@ -121,6 +121,8 @@ export class Lane {
   cachedBytes = 0;
   /** How often segments were found to be written anew. */
   rewrites = 0;
+  /** The last append was held up by another writer, or found messages of one. */
+  isShared = false;
   /** The partition was deleted, or this object of it forgotten: its name may stand for a new one. */
   gone = false;
   usedAtMs = 0;

@@ -3,7 +3,8 @@ import type { BatchKind } from "../batching/batcher.ts";
 import type { Rider } from "../batching/rider.ts";
 import type { Lane } from "../lanes/lane.ts";
 import type { Session } from "../postgres/session.ts";
-import { APPEND, type AppendRow, append } from "../postgres/statements.ts";
+import { APPEND, type AppendRow, append, type TakeRow } from "../postgres/statements.ts";
+import { tryHandOver } from "./hand-over.ts";
 import { type LaneBatch, takeLaneBatch } from "./lane-batch.ts";
 
 export interface AppendResult {
@@ -79,9 +80,11 @@ export const appendKind = (
     const values = [...appendParameters(batches), sealedLanes(batches)];
     const rider = riderFor(batches.filter(isSmall).map((batch) => batch.lane));
     let rows: AppendRow[];
-    let ridden: unknown[] = [];
+    let ridden: TakeRow[] = [];
     try {
-      if (rider) [rows, ridden] = await session.runBoth({ statement: append, values }, rider.step);
+      const handed = rider?.only && (await tryHandOver(session, batches, rider.only));
+      if (handed) ({ appended: rows, taken: ridden } = handed);
+      else if (rider) [rows, ridden] = await session.runBoth({ statement: append, values }, rider.step);
       else rows = await session.run(append, values);
     } catch (error) {
       rider?.failed(error as Error);
@@ -100,6 +103,7 @@ export const appendKind = (
         continue;
       }
       const batch = batches[row.lane]!;
+      batch.lane.isShared = row.status !== APPEND.appended || missed.has(row.lane);
       results.set(batch, {
         batch,
         status: row.status as AppendResult["status"],

@@ -4,8 +4,9 @@
  */
 import type { Lane } from "../lanes/lane.ts";
 
-export async function takeTurn(lane: Lane): Promise<() => void> {
-  while (lane.turn) await lane.turn;
+/** Undefined: somebody else has it; `lane.turn` is when it ends. */
+export function tryTakeTurn(lane: Lane): (() => void) | undefined {
+  if (lane.turn) return undefined;
   let end = (): void => {};
   lane.turn = new Promise((resolve) => {
     end = () => {
@@ -14,6 +15,14 @@ export async function takeTurn(lane: Lane): Promise<() => void> {
     };
   });
   return end;
+}
+
+export async function takeTurn(lane: Lane): Promise<() => void> {
+  for (;;) {
+    const end = tryTakeTurn(lane);
+    if (end) return end;
+    await lane.turn;
+  }
 }
 
 export async function takeTurns(lanes: readonly Lane[]): Promise<() => void> {

@@ -1,9 +1,10 @@
 /**
  * The transactor commits pushes and acks together, or not at all. A transaction holds the turns of the lanes
- * it pushes to, so that their windows stay true, and is one call of its own.
+ * it pushes to, so that their windows stay true. It is tried as a plain one, together with others; whatever is not plain, and
+ * whatever must be refused, is a call of its own.
  */
 import { BrokerError, messageId, parseLeaseId, parsePartitionId } from "@queen/protocol";
-import type { Batcher, BatchKind } from "../batching/batcher.ts";
+import type { Batcher } from "../batching/batcher.ts";
 import type { Directory } from "../lanes/directory.ts";
 import { type Lane, type MessageOwner, PendingMessage } from "../lanes/lane.ts";
 import type { WindowStore } from "../lanes/window-store.ts";
@@ -13,8 +14,7 @@ import { formatRanges, rangesOf } from "../operations/offset-ranges.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import type { TransactionBody } from "../operations/transaction-body.ts";
 import { ConnectionLostError, classify, PostgresError } from "../postgres/errors.ts";
-import type { Session } from "../postgres/session.ts";
-import { APPEND, type TransactResult, transact } from "../postgres/statements.ts";
+import { APPEND, SETTLE, type TransactResult } from "../postgres/statements.ts";
 import { appendParameters, sealedLanes } from "../pushing/append-kind.ts";
 import { type LaneBatch, makeLaneBatch } from "../pushing/lane-batch.ts";
 import { takeTurns } from "../pushing/lane-turn.ts";
@@ -22,6 +22,9 @@ import { type Pusher, prepareMessages } from "../pushing/pusher.ts";
 import type { AckStatus, Delivered, PendingAck } from "../settling/delivered.ts";
 import { LEASE_LOST, type Settler } from "../settling/settler.ts";
 import type { OperationSpan, Place } from "../tracing.ts";
+import type { FinishedRange } from "./convoy.ts";
+import { Convoys } from "./convoys.ts";
+import type { TransactOperation, TransactOutcome } from "./transact-kind.ts";
 
 export interface PushResult {
   readonly type: "push";
@@ -44,27 +47,12 @@ export class TransactionRefused extends Error {
   override readonly name = "TransactionRefused";
 }
 
-export interface TransactOperation {
-  readonly parameters: readonly unknown[];
-  readonly span: OperationSpan | undefined;
-}
-
-export const transactKind: BatchKind<TransactOperation, TransactResult> = {
-  name: "transaction",
-  repeatable: false,
-  weight: () => Infinity,
-  traced: { procedure: "transact", spans: (operation) => [operation.span] },
-  async run(session: Session, [operation]: readonly TransactOperation[]) {
-    return session.run(transact, operation!.parameters);
-  },
-};
-
 export interface TransactorOptions {
   readonly directory: Directory;
   readonly windows: WindowStore;
   readonly pusher: Pusher;
   readonly settler: Settler;
-  readonly transactions: Batcher<TransactOperation, TransactResult>;
+  readonly transactions: Batcher<TransactOperation, TransactOutcome>;
   readonly keyring: Keyring;
   /** Rejects where a queue is full; undefined: none has a limit. */
   readonly admit: (items: readonly PushItem[]) => Promise<void> | undefined;
@@ -95,9 +83,11 @@ const PREPARE_AGAIN = "QN001";
 
 export class Transactor {
   readonly #options: TransactorOptions;
+  readonly #convoys: Convoys;
 
   constructor(options: TransactorOptions) {
     this.#options = options;
+    this.#convoys = new Convoys(options);
   }
 
   async run(body: TransactionBody, span?: OperationSpan): Promise<TransactionResult[]> {
@@ -131,10 +121,15 @@ export class Transactor {
     const acks = await this.#locate(body);
     if (span) describe(span, pushes, acks);
     await this.#options.admit(pushes.map((push) => push.item));
+    const settles = settlementsOf(acks);
+    const required = requiredLeases(body, acks);
     for (let attempt = 1; ; attempt++) {
       try {
-        const settled = await this.#attempt(pushes, acks, body, span);
-        return results(body, pushes, settled);
+        if (attempt === 1 && (await this.#tryTogether(pushes, acks, settles, required, span))) {
+          return results(body, pushes, new Set());
+        }
+        const buried = await this.#attempt(pushes, acks, settles, required, span);
+        return results(body, pushes, buried);
       } catch (error) {
         if (!this.#mayRepeat(error, pushes)) throw error;
         if (attempt >= ATTEMPTS_MAX || this.#options.now() > deadlineAtMs) throw givenUp(error);
@@ -176,22 +171,63 @@ export class Transactor {
     );
   }
 
+  /** As one that only pushes and finishes messages. Whether it was done; if not, nothing of it was. */
+  async #tryTogether(
+    pushes: readonly Push[],
+    acks: readonly LocatedAck[],
+    settles: readonly Settlement[],
+    required: readonly RequiredLease[],
+    span: OperationSpan | undefined,
+  ): Promise<boolean> {
+    const isPlain =
+      acks.every(({ status, at }) => at && status === "completed") &&
+      required.every(({ partition, token }) =>
+        settles.some(({ delivered }) => delivered.lane.id === partition && delivered.token === token),
+      );
+    if (!isPlain || pushes.length + acks.length === 0) return false;
+    const finished = settles.flatMap(finishedRanges);
+    return this.#convoys.go({
+      messages: await this.#messagesByLane(pushes),
+      finished,
+      span,
+      committed: (batches, { appended, settled }) => {
+        batches.forEach((batch, index) => {
+          this.#stored(batch, appended[index]!.atOffset, appended[index]!.createdAtUs);
+        });
+        for (const { delivered, acks } of settles) {
+          const { committed, released } =
+            settled[finished.findIndex((range) => range.delivered === delivered)]!;
+          const settlement = { acks, release: false, status: SETTLE.done, committed, released, buried: [] };
+          this.#options.settler.settled(delivered, settlement);
+        }
+      },
+    });
+  }
+
+  async #messagesByLane(pushes: readonly Push[]): Promise<Map<Lane, PendingMessage[]>> {
+    const messages = new Map<Lane, PendingMessage[]>();
+    for (const { item, message } of pushes) {
+      const lane = await this.#open(item);
+      const before = messages.get(lane);
+      if (before) before.push(message);
+      else messages.set(lane, [message]);
+    }
+    return messages;
+  }
+
   /** One try, with every lane it pushes to in hand. Returns the acks' messages that were dead-lettered. */
   async #attempt(
     pushes: readonly Push[],
     acks: readonly LocatedAck[],
-    body: TransactionBody,
+    settles: readonly Settlement[],
+    required: readonly RequiredLease[],
     span: OperationSpan | undefined,
   ): Promise<ReadonlySet<AckItem>> {
-    const open = pushes.filter((push) => push.stored === undefined);
-    const laneOf = new Map<Push, Lane>();
-    for (const push of open) laneOf.set(push, await this.#open(push.item));
-    const lanes = [...new Set(laneOf.values())];
-    const endTurns = await takeTurns(lanes);
+    const messages = await this.#messagesByLane(pushes.filter((push) => push.stored === undefined));
+    const endTurns = await takeTurns([...messages.keys()]);
     const batches: LaneBatch[] = [];
     try {
-      for (const lane of lanes) {
-        const own = open.filter((push) => laneOf.get(push) === lane).map((push) => push.message);
+      for (const [lane, own] of messages) {
         for (const message of own) message.sealFor(lane, this.#options.keyring);
         const left = await prepareMessages(lane, own, this.#options.windows);
         if (lane.gone) {
@@ -209,7 +245,7 @@ export class Transactor {
         }
         batches.push(batch);
       }
-      return await this.#send(batches, acks, body, span);
+      return await this.#send(batches, acks, settles, required, span);
     } catch (error) {
       for (const lane of plainLanes(error, batches)) lane.queue.mustEncrypt();
       for (const batch of batches) {
@@ -237,29 +273,14 @@ export class Transactor {
   async #send(
     batches: readonly LaneBatch[],
     acks: readonly LocatedAck[],
-    body: TransactionBody,
+    settles: readonly Settlement[],
+    required: readonly RequiredLease[],
     span: OperationSpan | undefined,
   ): Promise<ReadonlySet<AckItem>> {
     const isReplay = batches.length === 0;
     if (!isReplay && acks.some((located) => !located.at)) {
       throw new TransactionRefused("ACK operation failed: Message already acknowledged");
     }
-    const byLease = new Map<Delivered, LocatedAck[]>();
-    for (const located of acks) {
-      if (!located.at) continue;
-      byLease.set(located.at.delivered, [...(byLease.get(located.at.delivered) ?? []), located]);
-    }
-    const settles = [...byLease].map(([delivered, located]) => settlement(delivered, located));
-    const required = body.requiredLeases.flatMap((leaseId) => {
-      const lease = parseLeaseId(leaseId)!;
-      const acked = lease.partitions.filter((partition) =>
-        acks.some((located) => parsePartitionId(located.ack.partitionId) === partition),
-      );
-      return (acked.length > 0 ? acked : lease.partitions).map((partition) => ({
-        partition,
-        token: lease.token,
-      }));
-    });
     const parameters = [
       ...appendParameters(batches),
       JSON.stringify(settles.map((settle) => settle.parameters)),
@@ -267,13 +288,8 @@ export class Transactor {
       required.map(({ token }) => token),
       sealedLanes(batches),
     ];
-    const result = await this.#options.transactions.submit({ parameters, span });
-    for (const row of result.appended) {
-      const batch = batches[row.lane]!;
-      // What others added since the window was complete is not told here: then it is read anew.
-      if (row.at !== batch.lane.window?.completeTo) this.#options.windows.drop(batch.lane);
-      this.#options.pusher.stored(batch, { atOffset: row.at, createdAtUs: row.created, missed: [] });
-    }
+    const result = (await this.#options.transactions.submit({ parameters, span })) as TransactResult;
+    for (const row of result.appended) this.#stored(batches[row.lane]!, row.at, row.created);
     const buried = new Set<AckItem>();
     result.settled.forEach((row, index) => {
       const { delivered, located, acks } = settles[index]!;
@@ -289,6 +305,12 @@ export class Transactor {
       });
     });
     return buried;
+  }
+
+  #stored(batch: LaneBatch, atOffset: number, createdAtUs: number): void {
+    // What others added since the window was complete is not told here: then it is read anew.
+    if (atOffset !== batch.lane.window?.completeTo) this.#options.windows.drop(batch.lane);
+    this.#options.pusher.stored(batch, { atOffset, createdAtUs, missed: [] });
   }
 }
 
@@ -322,6 +344,47 @@ function givenUp(error: unknown): BrokerError {
   return new BrokerError("OVERLOADED", "The transaction's partitions change all the time. Try again.", {
     cause: error,
   });
+}
+
+interface RequiredLease {
+  readonly partition: number;
+  readonly token: number;
+}
+
+/** Of a required lease the partitions that are acked; where none is, all of them. */
+function requiredLeases(body: TransactionBody, acks: readonly LocatedAck[]): RequiredLease[] {
+  return body.requiredLeases.flatMap((leaseId) => {
+    const lease = parseLeaseId(leaseId)!;
+    const acked = lease.partitions.filter((partition) =>
+      acks.some((located) => parsePartitionId(located.ack.partitionId) === partition),
+    );
+    return (acked.length > 0 ? acked : lease.partitions).map((partition) => ({
+      partition,
+      token: lease.token,
+    }));
+  });
+}
+
+type Settlement = ReturnType<typeof settlement>;
+
+function settlementsOf(acks: readonly LocatedAck[]): Settlement[] {
+  const byLease = new Map<Delivered, LocatedAck[]>();
+  for (const located of acks) {
+    if (!located.at) continue;
+    const before = byLease.get(located.at.delivered);
+    if (before) before.push(located);
+    else byLease.set(located.at.delivered, [located]);
+  }
+  return [...byLease].map(([delivered, located]) => settlement(delivered, located));
+}
+
+function finishedRanges({ delivered, acks }: Settlement): FinishedRange[] {
+  const ranges = rangesOf(acks.map((ack) => ack.offset));
+  return Array.from({ length: ranges.length / 2 }, (_, index) => ({
+    delivered,
+    from: ranges[index * 2]!,
+    to: ranges[index * 2 + 1]!,
+  }));
 }
 
 function settlement(delivered: Delivered, located: readonly LocatedAck[]) {

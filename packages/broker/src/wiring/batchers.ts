@@ -8,7 +8,7 @@ import { appendKind } from "../pushing/append-kind.ts";
 import { renewKind } from "../settling/renewer.ts";
 import { settleKind } from "../settling/settle-kind.ts";
 import type { Tracing } from "../tracing.ts";
-import { transactKind } from "../transacting/transactor.ts";
+import { transactKind } from "../transacting/transact-kind.ts";
 import type { Connections } from "./connections.ts";
 
 export interface BatchersOptions {

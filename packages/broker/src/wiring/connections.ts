@@ -105,7 +105,7 @@ export function connectionsOf(options: ConnectionsOptions): Connections {
   return { connect, slots, secondary, pools, watch, use };
 }
 
-/** A worker's share of connections: a quarter for each kind, and what is left for transactions, which are never merged. */
+/** A worker's share of connections: a quarter for each kind, and what is left for transactions, which may wait for lanes. */
 function slotsPerKind(config: Config): Record<Kind, number> {
   const share = Math.max(4, Math.floor(config.slotCount / config.workerCount));
   const quarter = Math.floor(share / 4);

@@ -12,7 +12,7 @@
 -- detail when the messages' keys must be compared again, or the messages encrypted. Where nothing is left to push and every ack is
 -- finished, it is the replay of a transaction that committed: it succeeds and changes nothing.
 --
--- Locks: partitions by id, then cursors by (partition, group), waiting: transactions are never merged.
+-- Locks: partitions by id, then cursors by (partition, group), waiting: nobody else is in the call (plain ones: transact_many).
 create or replace function queen.transact(
   p_partition int8[], p_known int8[], p_count int4[],
   p_lane int4[], p_relative int4[], p_messages int4[], p_keys bytea[], p_ends bytea[], p_body bytea[],
@@ -28,8 +28,8 @@ declare
   v_appended jsonb := '[]';
   v_settled  jsonb := '[]';
   v_done     int8multirange;
-  v_finished int8multirange;
-  v_replay   bool;
+  v_stored   bool;
+  v_replay   bool := false;
   v_row      record;
   s          record;
 begin
@@ -42,32 +42,36 @@ begin
     order by c.partition_id, c.group_id
       for no key update of c;
 
-  v_replay := cardinality(p_partition) = 0 and not exists (
-    select 1
-      from jsonb_to_recordset(p_settle) as t (
-             partition int8, "group" int4, done text, failed int8[], dead int8[], release bool)
-      left join queen.partition_consumers c on c.partition_id = t.partition and c.group_id = t."group"
-     where t.release or c.partition_id is null
-        or not t.done::int8multirange + coalesce(
-             (select range_agg(int8range(o, o + 1)) from unnest(t.failed || t.dead) as o), '{}')
-           <@ (int8multirange(int8range(0, c.committed)) + coalesce(c.acked, '{}')));
+  if cardinality(p_partition) = 0 then
+    v_replay := not exists (
+      select 1
+        from jsonb_to_recordset(p_settle) as t (
+               partition int8, "group" int4, done text, failed int8[], dead int8[], release bool)
+        left join queen.partition_consumers c on c.partition_id = t.partition and c.group_id = t."group"
+       where t.release or c.partition_id is null
+          or not t.done::int8multirange + coalesce(
+               (select range_agg(int8range(o, o + 1)) from unnest(t.failed || t.dead) as o), '{}')
+             <@ (int8multirange(int8range(0, c.committed)) + coalesce(c.acked, '{}')));
+  end if;
 
-  if not v_replay and exists (
-    select 1 from unnest(p_required_partition, p_required_token) as l (partition_id, token)
-     where not exists (select 1 from queen.partition_consumers c
-                        where c.partition_id = l.partition_id and c.lease_token = l.token))
-  then
-    raise exception 'Invalid or expired lease' using errcode = 'QN409';
+  if not v_replay and cardinality(p_required_partition) > 0 then
+    perform 1 from unnest(p_required_partition, p_required_token) as l (partition_id, token)
+      where not exists (select 1 from queen.partition_consumers c
+                         where c.partition_id = l.partition_id and c.lease_token = l.token);
+    if found then
+      raise exception 'Invalid or expired lease' using errcode = 'QN409';
+    end if;
   end if;
 
   if cardinality(p_partition) > 0 then
-    select coalesce(jsonb_agg(jsonb_build_object('lane', a.lane, 'status', a.status, 'at', a.at_offset,
-                                                 'created', (extract(epoch from a.created_at - timestamptz '2000-01-01Z') * 1000000)::int8) order by a.lane), '[]')
-      into v_appended
+    select jsonb_agg(jsonb_build_object('lane', a.lane, 'status', a.status, 'at', a.at_offset,
+                                        'created', (extract(epoch from a.created_at - timestamptz '2000-01-01Z') * 1000000)::int8) order by a.lane),
+           bool_and(a.status = 0)
+      into v_appended, v_stored
       from queen.append(p_partition, p_known, p_count, p_lane, p_relative, p_messages, p_keys, p_ends, p_body,
                         p_sealed) a
      where a.status <> 5;
-    if exists (select 1 from jsonb_array_elements(v_appended) as a where (a ->> 'status')::int4 <> 0) then
+    if not v_stored then
       raise exception 'the messages must be prepared again' using errcode = 'QN001', detail = v_appended::text;
     end if;
   end if;
@@ -82,11 +86,14 @@ begin
                                                    'buried', '[]'::jsonb);
       continue;
     end if;
-    v_done := s.done::int8multirange + coalesce(
-      (select range_agg(int8range(o, o + 1)) from unnest(s.failed || s.dead) as o), '{}');
-    select int8multirange(int8range(0, c.committed)) + coalesce(c.acked, '{}') into v_finished
-      from queen.partition_consumers c where c.partition_id = s.partition and c.group_id = s."group";
-    if v_done && v_finished then
+    v_done := s.done;
+    if cardinality(s.failed || s.dead) > 0 then
+      v_done := v_done + (select range_agg(int8range(o, o + 1)) from unnest(s.failed || s.dead) as o);
+    end if;
+    perform 1 from queen.partition_consumers c
+      where c.partition_id = s.partition and c.group_id = s."group"
+        and v_done && (int8multirange(int8range(0, c.committed)) + coalesce(c.acked, '{}'));
+    if found then
       raise exception 'Message already acknowledged' using errcode = 'QN409';
     end if;
     select * into v_row from queen.settle_lease(s.partition, s."group", s.token, s.done::int8multirange,

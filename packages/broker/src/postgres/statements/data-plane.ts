@@ -1,4 +1,4 @@
-/** The calls that carry messages: append, take, settle, renew, transact. */
+/** The calls that carry messages: append, hand over, take, settle, renew, transact. */
 import type { Statement } from "../session.ts";
 
 const SEGMENTS = ["int4[]", "int4[]", "int4[]", "bytea[]", "bytea[]", "bytea[]"] as const;
@@ -26,6 +26,27 @@ export const append: Statement<AppendRow> = {
   }),
 };
 
+/** One segment for one lane, and the lease of whoever waits for it; no row if it is not as simple as that. */
+export const handOver: Statement<{ readonly createdAtUs: number }> = {
+  name: "queen_hand_over",
+  text: "select created_at from queen.hand_over($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+  parameters: [
+    "int8",
+    "int8",
+    "int4",
+    "bytea",
+    "bytea",
+    "bytea",
+    "bool",
+    "int4",
+    "int8",
+    "int4",
+    "bool",
+    "int4",
+  ],
+  read: (row) => ({ createdAtUs: row.int8(0) }),
+};
+
 export interface SegmentRow {
   readonly firstOffset: number;
   readonly count: number;
@@ -40,7 +61,6 @@ export interface TakeRow {
   readonly fromOffset: number;
   readonly toOffset: number;
   readonly nextOffset: number;
-  readonly expiresAtUs: number;
   readonly dueMs: number;
   readonly acked: string | null;
   readonly segment: SegmentRow | null;
@@ -61,7 +81,7 @@ export const TAKE = {
 
 export const take: Statement<TakeRow> = {
   name: "queen_take",
-  text: `select lane, status, from_offset, to_offset, next_offset, expires_at, due_ms, acked,
+  text: `select lane, status, from_offset, to_offset, next_offset, due_ms, acked,
                 first_offset, count, created_at, ends, body
            from queen.take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
   parameters: [
@@ -87,17 +107,16 @@ export const take: Statement<TakeRow> = {
     fromOffset: row.int8(2),
     toOffset: row.int8(3),
     nextOffset: row.int8(4),
-    expiresAtUs: row.int8(5),
-    dueMs: row.int8(6),
-    acked: row.textOrNull(7),
-    segment: row.isNull(8)
+    dueMs: row.int8(5),
+    acked: row.textOrNull(6),
+    segment: row.isNull(7)
       ? null
       : {
-          firstOffset: row.int8(8),
-          count: row.int4(9),
-          createdAtUs: row.int8(10),
-          ends: row.latin1(11),
-          body: row.latin1(12),
+          firstOffset: row.int8(7),
+          count: row.int4(8),
+          createdAtUs: row.int8(9),
+          ends: row.latin1(10),
+          body: row.latin1(11),
         },
   }),
 };
@@ -190,4 +209,43 @@ export const transact: Statement<TransactResult> = {
   text: "select queen.transact($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11, $12, $13)::text",
   parameters: ["int8[]", "int8[]", "int4[]", ...SEGMENTS, "text", "int8[]", "int8[]", "bool[]"],
   read: (row) => JSON.parse(row.text(0)) as TransactResult,
+};
+
+export interface TransactManyRow {
+  readonly lane: number | null;
+  readonly atOffset: number | null;
+  readonly createdAtUs: number | null;
+  readonly lease: number | null;
+  readonly committed: number | null;
+  readonly released: boolean | null;
+}
+
+/** Rows for the transactions that are done; no row for one that is not as plain as that. */
+export const transactMany: Statement<TransactManyRow> = {
+  name: "queen_transact_many",
+  text: `select lane, at_offset, created_at, lease, committed, released
+           from queen.transact_many($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+  parameters: [
+    "int4",
+    "int4[]",
+    "int8[]",
+    "int8[]",
+    "int4[]",
+    "bool[]",
+    ...SEGMENTS,
+    "int4[]",
+    "int8[]",
+    "int4[]",
+    "int8[]",
+    "int8[]",
+    "int8[]",
+  ],
+  read: (row) => ({
+    lane: row.isNull(0) ? null : row.int4(0),
+    atOffset: row.int8OrNull(1),
+    createdAtUs: row.int8OrNull(2),
+    lease: row.isNull(3) ? null : row.int4(3),
+    committed: row.int8OrNull(4),
+    released: row.isNull(5) ? null : row.bool(5),
+  }),
 };
