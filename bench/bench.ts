@@ -173,8 +173,10 @@ export class Bench {
     databaseUrl: string | null,
     signal: AbortSignal,
   ): Promise<Figures> {
-    const { isQuick, warmupSeconds, padding } = this.#options;
-    const seconds = Math.max(this.#options.seconds, isQuick ? 0 : (scenario.secondsMin ?? 0));
+    const { isQuick, padding } = this.#options;
+    const atLeast = (option: number, min = 0): number => Math.max(option, isQuick ? 0 : min);
+    const seconds = atLeast(this.#options.seconds, scenario.secondsMin);
+    const warmupSeconds = atLeast(this.#options.warmupSeconds, scenario.warmupSecondsMin);
     const postmasterPid = databaseUrl === null ? null : (this.#server?.postmasterPid ?? null);
     const job: Job = {
       addresses: target.addresses,

@@ -6,9 +6,19 @@ import type { Peer } from "./peer.ts";
 import { pgBoss } from "./pg-boss.ts";
 import { pgmq } from "./pgmq.ts";
 import { queen } from "./queen.ts";
+import { queenClient } from "./queen-client.ts";
 import { rabbitmq } from "./rabbitmq.ts";
 
-export const PEERS: readonly Peer[] = [queen, pgmq, pgBoss, graphileWorker, bullmq, nats, rabbitmq];
+export const PEERS: readonly Peer[] = [
+  queen,
+  queenClient,
+  pgmq,
+  pgBoss,
+  graphileWorker,
+  bullmq,
+  nats,
+  rabbitmq,
+];
 
 export function peerNamed(name: string): Peer {
   const peer = PEERS.find((candidate) => candidate.name === name);

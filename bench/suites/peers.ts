@@ -2,7 +2,7 @@
 import type { PeerLoad, Shape } from "../loads/peer.ts";
 import { PEERS } from "../peers/index.ts";
 import type { Peer } from "../peers/peer.ts";
-import type { Scenario, Suite } from "./scenario.ts";
+import { type Scenario, SLOW_RATE, type Suite } from "./scenario.ts";
 import { FLOORS } from "./scenarios.ts";
 
 export const SHAPES: readonly Shape[] = ["one", "batch", "consume", "latency"];
@@ -32,6 +32,7 @@ function run(peer: Peer, shape: Shape): Scenario {
     compares: shape === "latency" ? "p50" : "rate",
     goal: peer.name === "queen" ? "ahead of every durable peer" : "",
     against: ["FSYNC", ...(peer.name === "queen" ? [] : [`queen-${shape}`])],
+    ...(shape === "latency" && SLOW_RATE),
   };
 }
 

@@ -7,6 +7,9 @@
 import type { Load } from "../loads/index.ts";
 import type { Topology } from "../processes/broker.ts";
 
+/** At 50 a second: so many messages that one in a hundred is several, after so many that code and caches have run in. */
+export const SLOW_RATE = { secondsMin: 10, warmupSecondsMin: 10 } as const;
+
 export interface Scenario {
   readonly id: string;
   /** The scenario's number; several rows of the table can share it. */
@@ -21,8 +24,9 @@ export interface Scenario {
   readonly goal: string;
   /** Only with --full: it takes minutes. */
   readonly isFull?: true;
-  /** A slow rate needs a longer window for its percentiles. */
+  /** A slow rate needs a longer window for its percentiles, and a longer warm-up to run code and caches in. */
   readonly secondsMin?: number;
+  readonly warmupSecondsMin?: number;
   /** Rows that are measured in the same run, as what this one is a share of: its floors, or the same on one broker. */
   readonly against?: readonly string[];
   /** Without it, one broker with the workers that the command line or the broker's default says. */

@@ -1,6 +1,6 @@
 /** The scenarios S1 to S14, and the floors that say how far the limit is. */
 import type { Load } from "../loads/index.ts";
-import type { Scenario, Suite } from "./scenario.ts";
+import { type Scenario, SLOW_RATE, type Suite } from "./scenario.ts";
 
 const ONCE_IN_ORDER = "each message once, in order per partition, none missing";
 const READ_BACK = `read back after the window: ${ONCE_IN_ORDER}`;
@@ -166,6 +166,7 @@ const MEASURED: readonly Scenario[] = [
     upstream: 55,
     trial: 3.1,
     goal: "p50 <= 2 ms, p99 <= 5 ms",
+    ...SLOW_RATE,
     against: ["FSYNC"],
   },
   {
@@ -177,6 +178,7 @@ const MEASURED: readonly Scenario[] = [
     compares: "p50",
     upstream: 375,
     goal: "p50 <= 2 ms, p99 <= 5 ms",
+    ...SLOW_RATE,
     secondsMin: 20,
   },
   {

@@ -68,7 +68,7 @@ test("a peer is measured together with the broker", () => {
     ...shapes.map((shape) => `queen-${shape}`),
     ...shapes.map((shape) => `nats-${shape}`),
   ]);
-  assert.equal(new Set(PEERS.map(({ name }) => name)).size, 7);
+  assert.equal(new Set(PEERS.map(({ name }) => name)).size, 8);
 });
 
 test("the command line names a suite and its rows", () => {
