@@ -31,6 +31,9 @@ interface Line {
 }
 
 const CALLS_MAX = 2;
+// Where it is so many for each, those that wait are shared by the calls that are free: one is worked on while another is
+// on its way.
+const WORTH_A_CALL = 16;
 // What is gathered stays small enough for a quick answer; a single push of any size goes by itself.
 const GATHERED_ITEMS_MAX = 1_000;
 const GATHERED_CHARACTERS_MAX = 256 * 1024;
@@ -117,6 +120,14 @@ export class Pusher {
 
 const newLine = (): Line => ({ waiting: [], partitions: new Set(), calls: new Map(), isDue: false });
 
+/** How many of those that wait for a broker its next call takes. */
+function shareOf({ waiting }: Line, home: string, callsFree: number): number {
+  let count = 0;
+  for (const push of waiting) if (push.home === home) count += 1;
+  const share = Math.ceil(count / callsFree);
+  return share < WORTH_A_CALL ? count : share;
+}
+
 /** What the next call takes along; a push stays behind an earlier one of its lanes that is under way or stays. */
 function next(line: Line): Waiting[] {
   const taken: Waiting[] = [];
@@ -124,13 +135,16 @@ function next(line: Line): Waiting[] {
   const passed = new Set(line.partitions);
   let items = 0;
   let characters = 0;
+  let share = Infinity;
   for (const push of line.waiting) {
     const isFull =
       items + push.items.length > GATHERED_ITEMS_MAX ||
       characters + push.characters > GATHERED_CHARACTERS_MAX;
-    if ((isFull && taken.length > 0) || stay.length === PASSED_MAX) break;
-    const goesAlong = taken[0] ? taken[0].home === push.home : (line.calls.get(push.home) ?? 0) < CALLS_MAX;
+    if ((isFull && taken.length > 0) || taken.length >= share || stay.length === PASSED_MAX) break;
+    const callsFree = CALLS_MAX - (line.calls.get(push.home) ?? 0);
+    const goesAlong = taken[0] ? taken[0].home === push.home : callsFree > 0;
     if (goesAlong && push.items.every(({ partition }) => !passed.has(partition))) {
+      if (!taken[0]) share = shareOf(line, push.home, callsFree);
       taken.push(push);
       items += push.items.length;
       characters += push.characters;

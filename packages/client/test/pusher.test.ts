@@ -56,16 +56,34 @@ async function untilRequests(count: number): Promise<void> {
 const push = (partition: string, data: unknown) => queen.queue("q").partition(partition).push({ data });
 
 test("pushes made in one go share a request, and each hears of its own", async () => {
-  const pushes = Array.from({ length: 50 }, (_, number) => push(`lane-${number}`, number));
+  const pushes = Array.from({ length: 20 }, (_, number) => push(`lane-${number}`, number));
   await untilRequests(1);
   assert.deepEqual(
     requests[0]?.payloads,
-    Array.from({ length: 50 }, (_, number) => number),
+    Array.from({ length: 20 }, (_, number) => number),
   );
   requests[0]?.answer();
   const results = await Promise.all(pushes);
   for (const [number, [result]] of results.entries())
     assert.deepEqual([result?.index, result?.partitionId], [0, `lane-${number}`]);
+});
+
+test("many pushes made in one go are shared by two requests, but for those of a lane", async () => {
+  const lanes = Array.from({ length: 50 }, (_, number) => `lane-${number}`);
+  const pushes = [...lanes, "lane-0", "lane-49"].map((lane, number) => push(lane, number));
+  await untilRequests(2);
+  assert.deepEqual(
+    requests.map(({ payloads }) => payloads),
+    [
+      Array.from({ length: 26 }, (_, number) => number),
+      [...Array.from({ length: 24 }, (_, number) => 26 + number), 51],
+    ],
+  );
+  requests[0]?.answer();
+  await untilRequests(3);
+  assert.deepEqual(requests[2]?.payloads, [50]);
+  for (const request of requests) request.answer();
+  await Promise.all(pushes);
 });
 
 test("two requests of a queue are under way; what comes meanwhile goes together in the next", async () => {

@@ -5,14 +5,16 @@
  *   { from, lanes?: [[partition, queue, next offset], …], released?: [partition, …], queues?: [id, …],
  *     rewritten?: [partition, …], state?, nudged?: [queue name, …], hello?, here? }
  *
- * Hints gather while a notification is under way and go together in the next. Nothing is sent while nobody
- * else listens: workers say hello when they come and `here` every few seconds.
+ * Hints gather while a notification is under way, and until some milliseconds after it began, and go together in the
+ * next: to notify is a commit, and wakes everybody. Nothing is sent while nobody else listens: workers say hello when they come
+ * and `here` every few seconds.
  *
  * Something between may swallow notifications. A pooler that lends sessions by the transaction does: who listens there
  * leaves a session behind that listens for nobody, and hears itself only by chance. So the bus does not even try
  * where the session says that it is pooled. Elsewhere a worker that does not hear itself any more knows that it
  * hears nobody. In both cases the bus is silent, and says so.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Session } from "../postgres/session.ts";
 import { notify } from "../postgres/statements.ts";
 
@@ -57,6 +59,7 @@ const PEER_GONE_MS = 16_000;
 const HEAR_SELF_MS = 2 * HERE_EVERY_MS;
 // A notification holds less than 8,000 bytes.
 const LANES_PER_MESSAGE_MAX = 150;
+const NOTIFY_EVERY_MS = 5;
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 2_000;
 
@@ -72,6 +75,8 @@ export class Bus {
   #heardCount = 0;
   #lostCount = 0;
   #sending = false;
+  /** What was to be said while something else was being sent. */
+  #owed: BusMessage | undefined;
   /** Before that, since when it listens. */
   #heardSelfAtMs = 0;
   #isPooled = false;
@@ -207,8 +212,10 @@ export class Bus {
     for (const queue of message.nudged ?? []) listener.nudged(queue);
   }
 
-  get #hasHints(): boolean {
-    return this.#lanes.size > 0 || this.#released.size > 0 || this.#nudged.size > 0;
+  get #hasNews(): boolean {
+    return (
+      this.#owed !== undefined || this.#lanes.size > 0 || this.#released.size > 0 || this.#nudged.size > 0
+    );
   }
 
   #flush(): void {
@@ -219,18 +226,24 @@ export class Bus {
 
   async #sendAll(): Promise<void> {
     try {
-      while (this.#hasHints && this.#session) {
+      while (this.#hasNews && this.#session) {
         const lanes = [...this.#lanes.values()].slice(0, LANES_PER_MESSAGE_MAX);
         const released = [...this.#released].slice(0, LANES_PER_MESSAGE_MAX);
         for (const [partition] of lanes) this.#lanes.delete(partition);
         for (const partition of released) this.#released.delete(partition);
         const [nudged] = this.#nudged; // a name may be long
         if (nudged !== undefined) this.#nudged.delete(nudged);
+        const owed = this.#owed;
+        this.#owed = undefined;
+        const startedAtMs = this.#options.now();
         await this.#notify(this.#session, {
+          ...owed,
           lanes,
           released,
           ...(nudged === undefined ? {} : { nudged: [nudged] }),
         });
+        const isFull = Math.max(this.#lanes.size, this.#released.size) >= LANES_PER_MESSAGE_MAX;
+        if (!isFull) await sleep(startedAtMs + NOTIFY_EVERY_MS - this.#options.now());
       }
     } catch (error) {
       this.#options.log(
@@ -248,13 +261,17 @@ export class Bus {
   /** Between hints, in turn with them: a session has one call in flight. */
   #send(message: BusMessage): void {
     const session = this.#session;
-    if (!session || this.#sending) return;
+    if (!session) return;
+    if (this.#sending) {
+      this.#owed = { ...this.#owed, ...message };
+      return;
+    }
     this.#sending = true;
     this.#notify(session, message)
       .catch(() => undefined) // the session's end is told by its listener
       .finally(() => {
         this.#sending = false;
-        if (this.#hasHints) this.#flush();
+        if (this.#hasNews) this.#flush();
       });
   }
 

@@ -20,6 +20,9 @@ interface Loading {
 }
 
 const LOADED_AT_ONCE_MAX = 200;
+// So many keys are read in about a tenth of a second, also where each has a segment of its own: who waits for the first
+// lanes does not wait for all.
+const KEYS_AT_ONCE_MAX = 100_000;
 // A window's size is counted when it is loaded and then again after this many more keys.
 const COUNT_EVERY = 256;
 
@@ -53,7 +56,7 @@ export class WindowStore {
 
   async #loadAll(): Promise<void> {
     while (this.#loadings.length > 0) {
-      const batch = this.#loadings.splice(0, LOADED_AT_ONCE_MAX);
+      const batch = this.#loadings.splice(0, this.#loadedAtOnce());
       try {
         const rows = await this.#use((session) =>
           session.run(statements.readKeys, [batch.map((loading) => loading.lane.id)]),
@@ -79,6 +82,16 @@ export class WindowStore {
       }
     }
     this.#loading = false;
+  }
+
+  /** How many of those that wait are read in the next call. */
+  #loadedAtOnce(): number {
+    let keys = 0;
+    const enough = this.#loadings.findIndex(({ lane }, index) => {
+      keys += Math.min(lane.nextOffset, lane.queue.options.dedup.messagesMax);
+      return index === LOADED_AT_ONCE_MAX || (index > 0 && keys > KEYS_AT_ONCE_MAX);
+    });
+    return enough === -1 ? this.#loadings.length : enough;
   }
 
   /** The lane's window grew. */

@@ -1,0 +1,32 @@
+/** The window store reads many lanes in one call, but not so many that the first wait for the last. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Lane } from "../src/lanes/lane.ts";
+import type { Queue } from "../src/lanes/queue.ts";
+import { WindowStore } from "../src/lanes/window-store.ts";
+import type { Session } from "../src/postgres/session.ts";
+
+const DEDUP = { windowUs: 3_600_000_000, messagesMin: 1_000, messagesMax: 100_000 };
+const queue = { options: { dedup: DEDUP } } as Queue;
+
+/** Loads the windows of lanes with so many messages each, and returns how many lanes each call asked for. */
+async function callsFor(messages: readonly number[]): Promise<number[]> {
+  const calls: number[] = [];
+  const run = async (_statement: unknown, [ids]: [number[]]) => {
+    calls.push(ids.length);
+    return ids.map((id, lane) => ({ lane, nextOffset: messages[id]!, keys: null, createdAtUs: null }));
+  };
+  const store = new WindowStore((work) => work({ run } as unknown as Session), 1_000_000);
+  const lanes = messages.map((count, id) => new Lane(id, queue, `lane-${id}`, count));
+  await Promise.all(lanes.map((lane) => store.load(lane)));
+  for (const [id, lane] of lanes.entries()) assert.equal(lane.window?.completeTo, messages[id]);
+  return calls;
+}
+
+test("lanes with few messages are read together", async () => {
+  assert.deepEqual(await callsFor(Array.from({ length: 450 }, () => 100)), [200, 200, 50]);
+});
+
+test("lanes with many messages are read a few at a time, and one that has more than that by itself", async () => {
+  assert.deepEqual(await callsFor([40_000, 40_000, 40_000, 5_000_000, 10, 10]), [2, 1, 1, 2]);
+});
