@@ -6,8 +6,8 @@
  *     rewritten?: [partition, …], state?, nudged?: [queue name, …], hello?, here? }
  *
  * Hints gather while a notification is under way, and until some milliseconds after it began, and go together in the
- * next: to notify is a commit, and wakes everybody. Nothing is sent while nobody else listens: workers say hello when they come
- * and `here` every few seconds.
+ * next: to notify is a commit, and wakes everybody. Nothing is sent while nobody else listens: workers say hello when
+ * they come and `here` every few seconds.
  *
  * Something between may swallow notifications. A pooler that lends sessions by the transaction does: who listens there
  * leaves a session behind that listens for nobody, and hears itself only by chance. So the bus does not even try
@@ -36,6 +36,8 @@ export interface BusOptions {
   readonly id: string;
   readonly connect: () => Promise<Session>;
   readonly listener: BusListener;
+  /** How long after the begin of a notification the next one begins, unless there is enough to fill it. */
+  readonly gatherMs: number;
   readonly now: () => number;
   readonly log: (level: "info" | "warn", message: string) => void;
 }
@@ -59,7 +61,6 @@ const PEER_GONE_MS = 16_000;
 const HEAR_SELF_MS = 2 * HERE_EVERY_MS;
 // A notification holds less than 8,000 bytes.
 const LANES_PER_MESSAGE_MAX = 150;
-const NOTIFY_EVERY_MS = 5;
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 2_000;
 
@@ -243,7 +244,8 @@ export class Bus {
           ...(nudged === undefined ? {} : { nudged: [nudged] }),
         });
         const isFull = Math.max(this.#lanes.size, this.#released.size) >= LANES_PER_MESSAGE_MAX;
-        if (!isFull) await sleep(startedAtMs + NOTIFY_EVERY_MS - this.#options.now());
+        const leftMs = startedAtMs + this.#options.gatherMs - this.#options.now();
+        if (!isFull && leftMs > 0) await sleep(leftMs, undefined, { ref: false });
       }
     } catch (error) {
       this.#options.log(

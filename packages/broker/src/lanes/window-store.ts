@@ -20,8 +20,8 @@ interface Loading {
 }
 
 const LOADED_AT_ONCE_MAX = 200;
-// So many keys are read in about a tenth of a second, also where each has a segment of its own: who waits for the first
-// lanes does not wait for all.
+// So many keys are read in less than half a second, also where each has a segment of its own: who waits for the first
+// lanes does not wait for all, and the database is not taken for away.
 const KEYS_AT_ONCE_MAX = 100_000;
 // A window's size is counted when it is loaded and then again after this many more keys.
 const COUNT_EVERY = 256;

@@ -10,6 +10,9 @@ import type { Log } from "../telemetry.ts";
 import type { Connections } from "./connections.ts";
 import type { Memory } from "./memory.ts";
 
+// A consumer of another broker waits so much longer for a message, at most.
+const GATHER_MS = 5;
+
 export interface NewsOptions {
   readonly connect: Connections["connect"];
   readonly memory: Pick<Memory, "directory" | "rewritten">;
@@ -42,6 +45,7 @@ export function newsOf({ connect, memory, popper, hints, now, log }: NewsOptions
   const bus = new Bus({
     id: randomUUID(),
     connect: () => connect("bus"),
+    gatherMs: GATHER_MS,
     now,
     log: (level, message) => log[level]({ message }, "bus"),
     listener: {
