@@ -69,9 +69,40 @@ test("hints tell of appends to the queues that matter, once, with the lane's pla
   await push(client, uninteresting.partition, numbered(1, 1));
   const hints = await readHints(client, before.snapshot, [lane.queueId]);
   assert.deepEqual(hints.partitions, [
-    { snapshot: null, queue_id: lane.queueId, partition_id: lane.partition, name: "Default", next_offset: 5 },
+    {
+      snapshot: null,
+      queue_id: lane.queueId,
+      partition_id: lane.partition,
+      name: "Default",
+      next_offset: 5,
+      appended: true,
+    },
   ]);
   assert.deepEqual((await readHints(client, hints.snapshot, [lane.queueId])).partitions, []);
+});
+
+test("a lane of which more happened than an append is told so, whatever came first", async () => {
+  const lanes = [await newLane(client, 2), await newLane(client, 2), await newLane(client, 2)];
+  const [before, behind, only] = lanes as [(typeof lanes)[0], (typeof lanes)[0], (typeof lanes)[0]];
+  const { snapshot } = await readHints(client, null, []);
+  await client.query("select queen.delete_message($1, 0)", [before.partition]);
+  for (const { partition } of lanes) await push(client, partition, numbered(1, 3));
+  await client.query("select queen.delete_message($1, 0)", [behind.partition]);
+  const hints = await readHints(
+    client,
+    snapshot,
+    lanes.map(({ queueId }) => queueId),
+  );
+  assert.deepEqual(
+    new Map(
+      hints.partitions.filter((row) => row.queue_id !== null).map((row) => [row.partition_id, row.appended]),
+    ),
+    new Map([
+      [before.partition, false],
+      [behind.partition, false],
+      [only.partition, true],
+    ]),
+  );
 });
 
 test("hints are exact when transactions commit in another order than they began", async () => {

@@ -539,6 +539,23 @@ describe("an idle broker", () => {
       assert.ok(sent / seconds < 5, `${sent} statements in ${seconds.toFixed(1)} s`);
     });
   }
+
+  test("does not look for messages that were delivered already when it hears of them again", async () => {
+    const count = (name: string): number => proxy.counts.get(name) ?? 0;
+    const lanes = Array.from({ length: 20 }, (_, lane) => item("busy", lane, `p${lane}`));
+    await client.configure("busy");
+    assert.equal((await client.pop("busy")).status, 204); // the group's first look at its queue is over
+    await client.push(lanes);
+    for (const _ of lanes) assert.equal((await client.pop("busy", { autoAck: true })).messages.length, 1);
+    const waiting = client.pop("busy", { wait: true, timeout: 120_000, autoAck: true });
+    const takes = count("queen_take");
+    const looks = count("queen_read_hints");
+    // Two looks that began after the last delivery: both have been learnt from when the third begins.
+    await until("the broker has looked", () => count("queen_read_hints") >= looks + 3);
+    assert.equal(count("queen_take"), takes);
+    await client.push([item("busy", 20, "p7")]);
+    assert.deepEqual(values(await waiting), [20]);
+  });
 });
 
 describe("a wildcard pop over 100,000 partitions", NOT_POOLED, () => {

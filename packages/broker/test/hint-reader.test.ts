@@ -6,7 +6,14 @@ import { HintReader } from "../src/popping/hint-reader.ts";
 import type { Popper } from "../src/popping/popper.ts";
 import type { Session } from "../src/postgres/session.ts";
 
-const NOTHING = { snapshot: null, queueId: null, partitionId: null, name: null, nextOffset: null };
+const NOTHING = {
+  snapshot: null,
+  queueId: null,
+  partitionId: null,
+  name: null,
+  nextOffset: null,
+  appended: null,
+};
 
 function reader(stateChanged: () => Promise<void>, refresh: () => Promise<void> = async () => undefined) {
   const asked: unknown[] = [];

@@ -20,7 +20,7 @@ export class GroupLane implements Due {
   /** A pop of this worker holds the lease; hints need not try the lane before it is released. */
   leasedHere = false;
   cursorOpen = false;
-  /** Up to this offset the group got what there is, by a pop of this worker. */
+  /** Up to this offset the group got what there is, as a take of this worker found. */
   takenTo = 0;
   /** Somebody's transaction is making the cursor. */
   cursorBusy = false;

@@ -124,7 +124,8 @@ export class HintReader {
       row.partitionId === null && row.queueId !== null ? [row.queueId] : [],
     );
     await this.queuesChanged(changed);
-    const lanes: Lane[] = [];
+    const appended: Lane[] = [];
+    const changedLanes: Lane[] = [];
     for (const row of rows) {
       if (row.partitionId === null) continue;
       if (row.queueId === null) {
@@ -132,9 +133,9 @@ export class HintReader {
         continue;
       }
       const lane = directory.meet(row.partitionId, row.queueId, row.name!, row.nextOffset!);
-      if (lane) lanes.push(lane);
+      if (lane) (row.appended ? appended : changedLanes).push(lane);
     }
-    this.#popper().hintAll(lanes);
+    this.#popper().hintAll(appended, changedLanes);
   }
 
   async queuesChanged(ids: readonly number[]): Promise<void> {

@@ -145,10 +145,14 @@ export class Popper {
     }
   }
 
-  /** Hints at lanes that were found together, so that one pop may get several of them. */
-  hintAll(lanes: readonly Lane[]): void {
+  /**
+   * Hints at lanes that were found together, so that one pop may get several of them: those that were appended to, and
+   * those of which more may have changed.
+   */
+  hintAll(appended: readonly Lane[], changed: readonly Lane[]): void {
     this.#lanes.together(() => {
-      for (const lane of lanes) this.hint(lane);
+      for (const lane of appended) this.appended(lane);
+      for (const lane of changed) this.hint(lane);
     });
   }
 
@@ -167,7 +171,10 @@ export class Popper {
     this.#taker.missed(operation, error);
   }
 
-  /** This worker appended to the lane. Groups whose takes went with the append know of nothing new. */
+  /**
+   * The lane was appended to, here or elsewhere. A group that has got what it holds has nothing to look for: its take went
+   * with the append, or the news of it is old.
+   */
   appended(lane: Lane): void {
     for (const group of this.#groups.of(lane.queue.name)) {
       if (group.queue === lane.queue) {

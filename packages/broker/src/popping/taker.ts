@@ -145,6 +145,7 @@ export class Taker {
       case TAKE.notTried:
         return true;
       case TAKE.empty:
+        groupLane.takenTo = Math.max(groupLane.takenTo, result.nextOffset);
         pop.reason = pop.request.partition === undefined ? pop.reason : "no_available_partition";
         return groupLane.hinted;
       case TAKE.missing:

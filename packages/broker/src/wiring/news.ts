@@ -39,7 +39,7 @@ export function newsOf({ connect, memory, popper, hints, now, log }: NewsOptions
     const lane = directory.laneById(partition);
     if (lane) {
       lane.nextOffset = Math.max(lane.nextOffset, nextOffset);
-      popper().hint(lane);
+      popper().appended(lane);
     } else if (popper().queueIds.includes(queue)) hints().look().catch(failed);
   };
   const bus = new Bus({

@@ -153,8 +153,8 @@ begin
          as s (lane, relative, messages, keys, ends, body)
    where v_base[s.lane] >= 0;
 
-  insert into queen.hints (partition_ids)
-  select array_agg(l.partition_id)
+  insert into queen.hints (partition_ids, appended)
+  select array_agg(l.partition_id), true
     from unnest(p_partition, v_base) as l (partition_id, base)
    where l.base >= 0;
 

@@ -48,7 +48,7 @@ begin
     insert into queen.segments (partition_id, first_offset, count, created_at, keys, ends, body)
     select moved.id, p_known, p_messages, moved.last_at, p_keys, p_ends, p_body from moved),
   hinted as (
-    insert into queen.hints (partition_ids) select array[moved.id] from moved),
+    insert into queen.hints (partition_ids, appended) select array[moved.id], true from moved),
   leased as (
     update queen.partition_consumers c
        set lease_token = case when p_auto_ack then null else p_token end,

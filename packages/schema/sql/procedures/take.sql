@@ -22,7 +22,8 @@
 --                     5 delayed, 6 window buffer, 7 retry delay: something to deliver in due_ms
 --                     8 exhausted: the first message ran out of attempts by expired leases; bury it
 --                     9 not tried: the pop's budget was used up before
---      from_offset, to_offset, next_offset, expires_at, due_ms, acked
+--      from_offset, to_offset, expires_at, due_ms, acked
+--      next_offset    of a lane that was taken or is empty
 --      first_offset, count, created_at, ends, body    a segment of the range; null where the caller has it
 --
 -- Locks: cursor rows, never waiting. What is delivered is what is leased: the range is fixed under the
@@ -128,6 +129,7 @@ begin
        where c.partition_id = r.partition_id and c.group_id = r.group_id;
       if v_lo >= r.next_offset then
         v_status[r.lane] := 3;
+        v_next[r.lane] := r.next_offset;
         continue;
       end if;
     end if;
@@ -239,6 +241,7 @@ begin
         v_due_at := r.lease_expires_at;
       elsif r.next_offset <= r.committed then
         v_status[r.lane] := 3;
+        v_next[r.lane] := r.next_offset;
       elsif r.not_before > v_now then
         v_status[r.lane] := 7;
         v_due_at := r.not_before;

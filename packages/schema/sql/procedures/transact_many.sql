@@ -125,7 +125,7 @@ begin
            as s (lane, relative, messages, keys, ends, body)
      where v_base[s.lane] >= 0;
 
-    insert into queen.hints (partition_ids) values (v_changed);
+    insert into queen.hints (partition_ids, appended) values (v_changed, true);
 
     return query
     select (l.ordinality - 1)::int4, l.base, v_at[l.place], null::int4, null::int8, null::bool

@@ -7,11 +7,12 @@ export interface HintRow {
   readonly partitionId: number | null;
   readonly name: string | null;
   readonly nextOffset: number | null;
+  readonly appended: boolean | null;
 }
 
 export const readHints: Statement<HintRow> = {
   name: "queen_read_hints",
-  text: "select snapshot, queue_id, partition_id, name, next_offset from queen.read_hints($1, $2)",
+  text: "select snapshot, queue_id, partition_id, name, next_offset, appended from queen.read_hints($1, $2)",
   parameters: ["text", "int8[]"],
   read: (row) => ({
     snapshot: row.textOrNull(0),
@@ -19,6 +20,7 @@ export const readHints: Statement<HintRow> = {
     partitionId: row.int8OrNull(2),
     name: row.textOrNull(3),
     nextOffset: row.int8OrNull(4),
+    appended: row.boolOrNull(5),
   }),
 };
 
