@@ -96,6 +96,26 @@ test("a duplicate hands nothing over, and who waits goes on waiting", async () =
   assert.deepEqual(idsOf((await answer).messages), ["t1"]);
 });
 
+test("who waits for any lane has its cursor in a new one before the first message is stored", async () => {
+  const queue = newQueue();
+  await system.client.configure(queue);
+  const { answer } = await park(queue);
+  const blocker = await system.database.client();
+  await blocker.query("begin; lock table queen.segments in share mode");
+  const pushing = system.client.push(numbered(queue, 1, "new"));
+  await until("the cursor is there", async () => {
+    const cursors = await system.database.query(
+      `select p.next_offset from queen.partition_consumers c join queen.partitions p on p.id = c.partition_id
+         join queen.queues q on q.id = p.queue_id where q.name = $1 and p.name = 'new'`,
+      [queue],
+    );
+    return cursors.length === 1 && Number(cursors[0]!.next_offset) === 0;
+  });
+  await blocker.query("commit");
+  assert.equal((await pushing)[0]!.status, "queued");
+  assert.deepEqual(idsOf((await answer).messages), ["t0"]);
+});
+
 test("a lane that is paused hands nothing over before it is resumed", async () => {
   const queue = newQueue();
   await empty(queue, ["a"]);

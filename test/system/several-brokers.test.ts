@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type Fleet, type FleetWorker, park, startFleet } from "../support/fleet.ts";
 import { until } from "../support/moments.ts";
-import { newQueue } from "../support/system.ts";
+import { newQueue, numbered, startSystem } from "../support/system.ts";
 
 for (const bus of ["on", "off"] as const) {
   describe(`several brokers with the bus ${bus}`, () => {
@@ -107,3 +107,38 @@ for (const bus of ["on", "off"] as const) {
     });
   });
 }
+
+test("a lane that was empty when a broker met it keeps its transactionIds, however much others appended since", async () => {
+  const system = await startSystem({ NUM_WORKERS: "1", QUEEN_BUS: "off", POP_WAIT_MAX_INTERVAL_MS: "60000" });
+  try {
+    const here = system.client;
+    const there = (await system.another()).client;
+    // An append compares with a few thousand messages by itself; what is more has to be read.
+    for (const [queue, count] of [
+      ["few", 10],
+      ["many", 6_000],
+    ] as const) {
+      await there.configure(queue);
+      await system.database.query(
+        "insert into queen.partitions (queue_id, name) select id, 'lane' from queen.queues where name = $1",
+        [queue],
+      );
+      assert.equal((await here.pop(queue, { partition: "lane" })).status, 204);
+      for (let from = 0; from < count; from += 1_000)
+        await there.push(numbered(queue, Math.min(1_000, count), "lane", from));
+      const again = await here.push(numbered(queue, 2, "lane", count - 1));
+      assert.deepEqual(
+        again.map(({ status }) => status),
+        ["duplicate", "queued"],
+        queue,
+      );
+      const [lane] = await system.database.query(
+        "select p.next_offset from queen.partitions p join queen.queues q on q.id = p.queue_id where q.name = $1 and p.name = 'lane'",
+        [queue],
+      );
+      assert.equal(Number(lane!.next_offset), count + 1);
+    }
+  } finally {
+    await system.stop();
+  }
+});

@@ -30,3 +30,17 @@ test("lanes with few messages are read together", async () => {
 test("lanes with many messages are read a few at a time, and one that has more than that by itself", async () => {
   assert.deepEqual(await callsFor([40_000, 40_000, 40_000, 5_000_000, 10, 10]), [2, 1, 1, 2]);
 });
+
+test("a lane that was empty when it was met is not read, unless others are known to append to it", async () => {
+  assert.deepEqual(await callsFor([0, 0, 7]), [1]);
+  const asked: number[][] = [];
+  const run = async (_statement: unknown, [ids]: [number[]]) => {
+    asked.push(ids);
+    return [{ lane: 0, nextOffset: 5_000, keys: null, createdAtUs: null }];
+  };
+  const store = new WindowStore((work) => work({ run } as unknown as Session), 1_000_000);
+  const lane = new Lane(1, queue, "lane", 0);
+  lane.isShared = true;
+  await store.load(lane);
+  assert.deepEqual([asked, lane.window?.completeTo], [[[1]], 5_000]);
+});

@@ -43,8 +43,16 @@ export class WindowStore {
     return this.#bytes;
   }
 
-  /** Gives the lane a complete window. A lane without messages needs no look. */
+  /**
+   * Gives the lane a complete window. A lane that was empty when it was met needs no look: what others append to it
+   * meanwhile is compared by the append itself, unless it is too much; the lane is then known to be shared.
+   */
   load(lane: Lane): Promise<void> {
+    if (lane.nextOffset === 0 && !lane.isShared) {
+      lane.window = new DedupWindow(lane.queue.options.dedup, 0);
+      this.count(lane);
+      return Promise.resolve();
+    }
     return new Promise((resolve, reject) => {
       this.#loadings.push({ lane, resolve, reject });
       if (!this.#loading) {

@@ -22,6 +22,7 @@ const OPENED_AT_ONCE_MAX = 1_000;
 
 export class CursorOpener {
   readonly #use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+  readonly #promises = new Map<GroupLane, Promise<CursorFound>>();
   #openings: Opening[] = [];
   #isOpening = false;
 
@@ -29,13 +30,20 @@ export class CursorOpener {
     this.#use = use;
   }
 
+  /** Who asks for a cursor that is being opened gets the same answer. */
   open(groupLane: GroupLane): Promise<CursorFound> {
-    return new Promise((resolve, reject) => {
-      this.#openings.push({ groupLane, resolve, reject });
-      if (this.#isOpening) return;
+    let promise = this.#promises.get(groupLane);
+    if (!promise) {
+      promise = new Promise<CursorFound>((resolve, reject) => {
+        this.#openings.push({ groupLane, resolve, reject });
+      }).finally(() => this.#promises.delete(groupLane));
+      this.#promises.set(groupLane, promise);
+    }
+    if (!this.#isOpening) {
       this.#isOpening = true;
       setImmediate(() => void this.#openAll());
-    });
+    }
+    return promise;
   }
 
   async #openAll(): Promise<void> {

@@ -156,6 +156,15 @@ export class Popper {
     });
   }
 
+  /** The lane is new here, and about to be appended to: cursors of groups that wait for a message are opened meanwhile. */
+  expect(lane: Lane): void {
+    for (const group of this.#groups.of(lane.queue.name)) {
+      if (group.queue !== lane.queue) continue;
+      const groupLane = group.meet(lane);
+      if (group.firstWaiting || groupLane.named.length > 0) this.#taker.openAhead(groupLane);
+    }
+  }
+
   /** The takes of parked pops that wait for nothing but an append to these lanes. They are under way from now on. */
   board(lanes: readonly Lane[]): TakeOperation[] {
     return board(this.#groups, lanes);

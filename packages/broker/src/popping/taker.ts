@@ -70,6 +70,17 @@ export class Taker {
     );
   }
 
+  /** The lane is about to have work for the group: its cursor is opened meanwhile. What comes of it the take will find. */
+  openAhead(groupLane: GroupLane): void {
+    if (groupLane.cursorOpen) return;
+    this.#cursors.open(groupLane).then(
+      (found) => {
+        if (found === "open") groupLane.cursorOpen = true;
+      },
+      () => undefined,
+    );
+  }
+
   async #openCursors(pop: Pop, lanes: readonly GroupLane[]): Promise<void> {
     await Promise.all(
       lanes.map(async (groupLane) => {

@@ -82,6 +82,8 @@ export interface PusherOptions {
   readonly cache: SegmentCache;
   readonly appends: Batcher<Lane, AppendResult | AppendError>;
   readonly keyring: Keyring;
+  /** Messages for the lane wait to be appended; it was not known before. */
+  readonly opened: (lane: Lane) => void;
   /** The lane has so many new messages, committed. */
   readonly appended: (lane: Lane, messages: number) => void;
   readonly now: () => number;
@@ -138,8 +140,11 @@ export class Pusher {
       (lane) => {
         this.#opening.delete(message);
         this.#silentSteps = 0;
-        if (lane) this.#enqueue(lane, message);
-        else if (this.#options.now() < message.deadlineAtMs) this.#openAndEnqueue(queue, partition, message);
+        if (lane) {
+          this.#options.opened(lane);
+          this.#enqueue(lane, message);
+        } else if (this.#options.now() < message.deadlineAtMs)
+          this.#openAndEnqueue(queue, partition, message);
         else message.failed(new BrokerError("OVERLOADED", `Queue ${queue} is being deleted. Try again.`));
       },
       (error) => {

@@ -133,6 +133,7 @@ export function engineOf(options: EngineOptions): Engine {
     cache,
     appends: batchers.push,
     keyring,
+    opened: (lane) => popper.expect(lane),
     appended: (lane, messages) => {
       meter.stored(lane.queue, messages);
       popper.appended(lane);
