@@ -1,10 +1,12 @@
 /**
- * A peer load is one of four shapes that every queue knows, by the peer's own client in this one process:
+ * A peer load is one of five shapes that every queue knows, by the peer's own client in this one process:
  *
  *   one      senders in a closed loop, a message at a time
  *   batch    the same, a hundred at a time
  *   consume  a preloaded queue is read to its end and acknowledged
- *   latency  one sender at a fixed rate, one consumer that waits; from sending to receiving
+ *   latency  one sender at a fixed rate, one consumer that waits; from sending to receiving. Half of the warm-up is a
+ *            closed loop, so that code has run in
+ *   rare     the same at one a second
  *
  * What was sent is received in the end, each message once; in order where the peer promises order.
  */
@@ -17,7 +19,10 @@ import { MessageWriter } from "../messages.ts";
 import { peerNamed } from "../peers/index.ts";
 import type { Consumption, PeerClient, PeerMessage } from "../peers/peer.ts";
 
-export type Shape = "one" | "batch" | "consume" | "latency";
+export type Shape = "one" | "batch" | "consume" | "latency" | "rare";
+
+/** Whether it asks how long a message is on its way. */
+export const isTimed = (shape: Shape): boolean => shape === "latency" || shape === "rare";
 
 export interface PeerLoad {
   readonly kind: "peer";
@@ -27,7 +32,7 @@ export interface PeerLoad {
   readonly batch: number;
   /** Messages to preload, for `consume`. */
   readonly messages?: number;
-  /** For `latency`. */
+  /** For `latency` and `rare`. */
   readonly messagesPerSecond?: number;
 }
 
@@ -56,7 +61,7 @@ export async function runShape(
   const trial = new Trial(load, context, client, isOrdered);
   try {
     if (load.shape === "consume") return await trial.consume();
-    return await (load.shape === "latency" ? trial.latency() : trial.send());
+    return await (isTimed(load.shape) ? trial.latency() : trial.send());
   } finally {
     await trial.stop();
   }
@@ -159,6 +164,7 @@ class Trial {
     };
   }
 
+  /** `latency` and `rare`. */
   async latency(): Promise<Figures> {
     const { accountant, timing, enterPhase } = this.#context;
     const latencies: number[] = [];
@@ -178,7 +184,9 @@ class Trial {
       }
     };
     enterPhase("warming up");
-    await sendFor(timing.warmupSeconds);
+    const runInUntilMs = performance.now() + timing.warmupSeconds * 500;
+    while (performance.now() < runInUntilMs) await this.#send(0, 1);
+    await sendFor(timing.warmupSeconds / 2);
     const opening = await accountant.open();
     enterPhase("measuring");
     isMeasuring = true;

@@ -17,7 +17,7 @@ export interface Peer {
   readonly usesPostgres: boolean;
   /** Whether messages come in the order of their partition, so that a run may check it. */
   readonly isOrdered: boolean;
-  /** What it offers beside the four shapes of load. */
+  /** What it offers beside the five shapes of load. */
   readonly offers: Offers;
   /** Why it cannot be measured on this machine, and what to do; null if it can. */
   missing(): string | null;

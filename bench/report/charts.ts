@@ -95,6 +95,12 @@ function peerCharts(summaries: readonly Summary[]): Chart[] {
       ({ p50 }) => p50,
       "log",
     ),
+    ...panel(
+      "rare",
+      "End to end at 1 a second: median ms, logarithmic (less is better)",
+      ({ p50 }) => p50,
+      "log",
+    ),
   ];
   const title = "Queen and the queues that users would pick instead";
   return panels.length === 0 ? [] : [chart("peers", title, below(panels))];

@@ -102,6 +102,7 @@ function peerCells(summaries: readonly Summary[]): Cells {
     "batches of 100: msgs/s",
     "consume + ack: msgs/s",
     "at 50/s: p50 / p99 ms",
+    "at 1/s: p50 ms",
     "after fsync",
     "acks",
     "ordered lanes",
@@ -111,7 +112,7 @@ function peerCells(summaries: readonly Summary[]): Cells {
   ];
   const rows = PEERS.flatMap((peer) => {
     const own = SHAPES.map((shape) => summaries.find(({ id }) => id === `${peer.name}-${shape}`));
-    const [one, batch, consume, latency] = own;
+    const [one, batch, consume, latency, rare] = own;
     const any = own.find((summary) => summary !== undefined);
     if (!any) return [];
     const rate = (summary: Summary | undefined): string =>
@@ -131,6 +132,7 @@ function peerCells(summaries: readonly Summary[]): Cells {
         rate(batch),
         rate(consume),
         times(latency),
+        middle(rare?.p50 ?? null, milliseconds),
         server ? (server.answersAfterFsync ? "yes" : "**no**") : "",
         offers.acks,
         offers.lanes,

@@ -1,17 +1,18 @@
-/** The peers, each in the four shapes of load that every queue knows. */
-import type { PeerLoad, Shape } from "../loads/peer.ts";
+/** The peers, each in the five shapes of load that every queue knows. */
+import { isTimed, type PeerLoad, type Shape } from "../loads/peer.ts";
 import { PEERS } from "../peers/index.ts";
 import type { Peer } from "../peers/peer.ts";
 import { type Scenario, SLOW_RATE, type Suite } from "./scenario.ts";
 import { FLOORS } from "./scenarios.ts";
 
-export const SHAPES: readonly Shape[] = ["one", "batch", "consume", "latency"];
+export const SHAPES: readonly Shape[] = ["one", "batch", "consume", "latency", "rare"];
 
 const ASKS: Readonly<Record<Shape, string>> = {
   one: "How fast do 64 senders send one by one",
   batch: "How fast do 64 senders send batches of 100",
   consume: "How fast are 100,000 messages received and acknowledged",
   latency: "How long is a message on its way at 50 a second to one consumer that waits",
+  rare: "How long is a message on its way at 1 a second to one consumer that waits",
 };
 
 export const PEER_RUNS: Suite = {
@@ -29,10 +30,10 @@ function run(peer: Peer, shape: Shape): Scenario {
     asks: `${ASKS[shape]} (${peer.title})?`,
     correct: peer.isOrdered ? "each message once, in order per partition" : "each message once",
     load: { kind: "peer", peer: peer.name, shape, ...sizes(shape) },
-    compares: shape === "latency" ? "p50" : "rate",
+    compares: isTimed(shape) ? "p50" : "rate",
     goal: peer.name === "queen" ? "ahead of every durable peer" : "",
     against: ["FSYNC", ...(peer.name === "queen" ? [] : [`queen-${shape}`])],
-    ...(shape === "latency" && SLOW_RATE),
+    ...(isTimed(shape) && SLOW_RATE),
   };
 }
 
@@ -46,5 +47,7 @@ function sizes(shape: Shape): Pick<PeerLoad, "senders" | "batch" | "messages" | 
       return { senders: 8, batch: 100, messages: 100_000 };
     case "latency":
       return { senders: 1, batch: 1, messagesPerSecond: 50 };
+    case "rare":
+      return { senders: 1, batch: 1, messagesPerSecond: 1 };
   }
 }

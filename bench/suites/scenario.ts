@@ -7,7 +7,7 @@
 import type { Load } from "../loads/index.ts";
 import type { Topology } from "../processes/broker.ts";
 
-/** At 50 a second: so many messages that one in a hundred is several, after so many that code and caches have run in. */
+/** At a low rate: so many messages that one in a hundred is several, after so long that code and caches have run in. */
 export const SLOW_RATE = { secondsMin: 10, warmupSecondsMin: 10 } as const;
 
 export interface Scenario {

@@ -5,12 +5,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Accountant } from "../accounting.ts";
-import { type PeerLoad, runShape, type Shape } from "../loads/peer.ts";
+import { isTimed, type PeerLoad, runShape, type Shape } from "../loads/peer.ts";
 import { PEERS } from "../peers/index.ts";
 import { versionOf } from "../peers/packages.ts";
 import { inOneLane, type Peer, type PeerClient, type PeerMessage, type Sink } from "../peers/peer.ts";
 import { temporaryFolder } from "../processes/children.ts";
 import { type DatabaseServer, startDatabaseServer } from "../processes/database-server.ts";
+import { SHAPES } from "../suites/peers.ts";
 
 const url = process.env.QUEEN_TEST_DATABASE_URL;
 let database: DatabaseServer;
@@ -25,8 +26,8 @@ const loadOf = (shape: Shape): PeerLoad => ({
   kind: "peer",
   peer: "any",
   shape,
-  senders: shape === "latency" ? 1 : 4,
-  batch: shape === "one" || shape === "latency" ? 1 : 50,
+  senders: isTimed(shape) ? 1 : 4,
+  batch: shape === "one" || isTimed(shape) ? 1 : 50,
   messages: 500,
   messagesPerSecond: 50,
 });
@@ -52,7 +53,7 @@ for (const peer of PEERS) {
     skip: absence(peer) ?? false,
   }, async () => {
     await withClient(peer, async (client) => {
-      for (const shape of ["one", "batch", "consume", "latency"] as const) {
+      for (const shape of SHAPES) {
         const { errors, verdict } = await runShape(loadOf(shape), contextOf(), client, peer.isOrdered);
         assert.deepEqual(errors, {}, shape);
         assert.equal(verdict?.correct, true, `${shape}: ${JSON.stringify(verdict)}`);

@@ -62,7 +62,7 @@ test("what takes minutes is asked for by its name or by --full", () => {
 
 test("a peer is measured together with the broker", () => {
   const ids = select(PEER_RUNS, ["nats"], false).scenarios.map(({ id }) => id);
-  const shapes = ["one", "batch", "consume", "latency"];
+  const shapes = ["one", "batch", "consume", "latency", "rare"];
   assert.deepEqual(ids, [
     "FSYNC",
     ...shapes.map((shape) => `queen-${shape}`),
