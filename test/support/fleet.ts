@@ -49,7 +49,7 @@ export async function startFleet(wanted: Bus, settings: Record<string, string> =
     return { name: "a broker with one worker", client: client(broker), watch: client(broker) };
   };
 
-  const [first, pair] = await Promise.all([alone(), start({ NUM_WORKERS: "2" })]);
+  const [first, pair] = await Promise.all([alone(), start({ NUM_WORKERS: "2", QUEEN_PLACEMENT: "even" })]);
   const both = await connectToBoth(pair, client);
   const workerOf = (id: number): FleetWorker => {
     const [one, two] = both.get(id)!;

@@ -91,7 +91,7 @@ for (const bus of BUSES) {
       const [first, second, pair] = await Promise.all([
         start(push),
         start(push),
-        start({ NUM_WORKERS: "2", ...push }),
+        start({ NUM_WORKERS: "2", QUEEN_PLACEMENT: "even", ...push }),
       ]);
       one = client(first);
       oneUrl = first.url;

@@ -28,6 +28,7 @@ async function connectTo(worker: number): Promise<HttpClient> {
 before(async () => {
   system = await startSystem({
     NUM_WORKERS: "2",
+    QUEEN_PLACEMENT: "even",
     METRICS_AGGREGATE_INTERVAL_S: "1",
     QUEEN_METRICS_LABELS_MAX: "5",
   });

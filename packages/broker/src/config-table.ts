@@ -199,6 +199,10 @@ export const VARIABLES = [
     default: { of: workerCountDefault, text: "1 up to 3 cores, else half of the cores, at most 4" },
     min: 1, max: 64,
     meaning: "Event loops that serve requests, each with connections of its own." },
+  { name: "QUEEN_PLACEMENT", field: "placement", group: "Process", kind: "one-of",
+    choices: ["packed", "even"], default: "packed",
+    meaning: "Which worker gets a new connection: the first that has time left (packed), or each in turn (even). Workers "
+      + "that share lanes make smaller batches." },
   { name: "QUEEN_SHUTDOWN_TIMEOUT_MS", field: "shutdownTimeoutMs", group: "Process", kind: "integer",
     default: 10_000, min: 0, max: 600_000,
     meaning: "How long a stopping broker waits for requests in flight, in milliseconds." },

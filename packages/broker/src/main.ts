@@ -117,6 +117,7 @@ async function serve(
   const supervisor = new Supervisor<WorkerOrders>({
     script: fileURLToPath(import.meta.url),
     workerCount: config.workerCount,
+    placement: config.placement,
     stopMsMax: config.shutdownDelayMs + config.shutdownTimeoutMs + STOP_EXTRA_MS,
     listener: listenerOf(keeper),
     log,

@@ -1,6 +1,7 @@
 /**
  * A worker is a process that serves requests; the supervisor, in the primary process, keeps a number of them
- * running. All workers listen on one port: the primary accepts connections and hands them round.
+ * running. All workers listen on one port: the primary accepts connections and offers them to one worker after the other,
+ * until one takes it. Which one does is a matter of placement (see placement.ts).
  *
  *   forked ──hello──▶ waiting ──start──▶ starting ──listening──▶ serving ──stop──▶ stopping ──▶ ended
  *     ▲                                      │                      │
@@ -11,7 +12,9 @@
  * travel by message, so that no secret stands in an argument list.
  */
 import cluster, { type Worker } from "node:cluster";
+import { cpus } from "node:os";
 import type { Log } from "../telemetry.ts";
+import { place } from "./placement.ts";
 import {
   type AnswerMessage,
   type Answers,
@@ -29,6 +32,10 @@ export interface WorkerService {
   databaseReady(): Promise<void>;
   /** Every worker can use the database. */
   allReady(): void;
+  /** Whether it takes connections that it is offered. */
+  accept(isAccepting: boolean): void;
+  /** So many of its clients, from 0 to 1, are asked to come back by another connection. */
+  turnAway(share: number): void;
   /** What this worker says to a question that another one asked. */
   answer(question: string): unknown;
   stop(): Promise<void>;
@@ -40,9 +47,13 @@ type ToWorker<Orders> =
       readonly orders: Orders;
       readonly workerIndex: number;
       readonly stopMsMax: number;
+      /** Whether it tells how busy it is. */
+      readonly isPlaced: boolean;
     }
   | { readonly queen: "database-ready" }
   | { readonly queen: "all-ready" }
+  | { readonly queen: "accept"; readonly isAccepting: boolean }
+  | { readonly queen: "turn-away"; readonly share: number }
   | { readonly queen: "service"; readonly message: unknown }
   | { readonly queen: "stop" }
   | QuestionMessage
@@ -52,6 +63,7 @@ type ToSupervisor =
   | { readonly queen: "hello" }
   | { readonly queen: "listening"; readonly port: number }
   | { readonly queen: "ready" }
+  | { readonly queen: "busy"; readonly share: number }
   | { readonly queen: "stopping" }
   | { readonly queen: "service"; readonly message: unknown }
   | { readonly queen: "failed"; readonly message: string; readonly code: string | undefined }
@@ -81,6 +93,8 @@ export interface SupervisorOptions {
   /** The file that a worker process runs. */
   readonly script: string;
   readonly workerCount: number;
+  /** Packed: the first worker that has time left gets new connections. Even: each worker in turn. */
+  readonly placement: "packed" | "even";
   /** How long a worker may take to stop before it is killed. */
   readonly stopMsMax: number;
   readonly listener: ServiceListener;
@@ -103,8 +117,14 @@ interface WorkerRecord {
   readonly line: WorkerLine;
   state: "forked" | "waiting" | "starting" | "serving" | "stopping";
   servingSinceMs: number;
+  /** The share of a processor that it used of late, and when it said so. */
+  busy: number;
+  heardAtMs: number;
+  isAccepting: boolean;
 }
 
+const PLACED_EVERY_MS = 1_000;
+const SILENT_MS = 3 * PLACED_EVERY_MS;
 const RESTART_PAUSE_MS_MIN = 100;
 const RESTART_PAUSE_MS_MAX = 5_000;
 // A worker that served so long did not die of its start: the next pause is the shortest again.
@@ -133,6 +153,8 @@ export class Supervisor<Orders> {
   #isDatabaseReady = false;
   #port: number | undefined;
   #stopping: Promise<void> | undefined;
+  #placing: NodeJS.Timeout | undefined;
+  #idle = { ms: idleMs(), atMs: performance.now() };
   #noWorkerIsLeft = (): void => {};
   #resolveReady!: (port: number) => void;
   #rejectReady!: (error: ListenError) => void;
@@ -155,6 +177,7 @@ export class Supervisor<Orders> {
     // Messages of the services hold bytes.
     cluster.setupPrimary({ exec: this.#options.script, args: [], execArgv, serialization: "advanced" });
     for (let index = 0; index < this.#options.workerCount; index += 1) this.#fork(index);
+    if (this.#isPlaced) this.#placing = setInterval(() => this.#place(this.#spare()), PLACED_EVERY_MS);
   }
 
   /** Every worker, now and later, serves by these orders. */
@@ -184,6 +207,7 @@ export class Supervisor<Orders> {
 
   async #stopAll(): Promise<void> {
     for (const timer of this.#restarts) clearTimeout(timer);
+    clearInterval(this.#placing);
     if (this.#workers.size === 0) return;
     const ended = new Promise<void>((resolve) => {
       this.#noWorkerIsLeft = resolve;
@@ -200,7 +224,15 @@ export class Supervisor<Orders> {
   #fork(workerIndex: number): void {
     const worker = cluster.fork();
     const line = { send: (message: unknown) => this.#send(worker, { queen: "service", message }) };
-    const record: WorkerRecord = { workerIndex, line, state: "forked", servingSinceMs: 0 };
+    const record: WorkerRecord = {
+      workerIndex,
+      line,
+      state: "forked",
+      servingSinceMs: 0,
+      busy: 0,
+      heardAtMs: 0,
+      isAccepting: true,
+    };
     this.#workers.set(worker, record);
     worker.on("message", (message: ToSupervisor) => this.#receive(worker, record, message));
     worker.on("error", (error) => {
@@ -222,7 +254,13 @@ export class Supervisor<Orders> {
       case "listening":
         record.state = "serving";
         record.servingSinceMs = performance.now();
+        record.heardAtMs = performance.now();
         this.#port = message.port;
+        this.#place(0);
+        return;
+      case "busy":
+        record.busy = (record.busy + message.share) / 2;
+        record.heardAtMs = performance.now();
         return;
       case "ready":
         this.#readyIndexes.add(record.workerIndex);
@@ -234,6 +272,7 @@ export class Supervisor<Orders> {
         // Somebody asked this one worker to end: the next takes over while it answers what it has begun.
         record.state = "stopping";
         if (this.#stopping === undefined) this.#fork(record.workerIndex);
+        this.#place(0);
         return;
       case "service":
         this.#options.listener.received(record.line, message.message);
@@ -263,6 +302,37 @@ export class Supervisor<Orders> {
     );
   }
 
+  get #isPlaced(): boolean {
+    return this.#options.workerCount > 1 && this.#options.placement === "packed";
+  }
+
+  /** Tells workers whether to take connections, and to turn clients away. */
+  #place(spare: number): void {
+    if (!this.#isPlaced || this.#stopping !== undefined) return;
+    const serving = [...this.#workers]
+      .filter(([, { state }]) => state === "serving")
+      .sort(([, a], [, b]) => a.workerIndex - b.workerIndex);
+    // One that is silent has no time left, whatever it uses.
+    const silentSinceMs = performance.now() - SILENT_MS;
+    const placements = place(
+      serving.map(([, { busy, heardAtMs }]) => (heardAtMs < silentSinceMs ? Infinity : busy)),
+      spare,
+    );
+    for (const [index, [worker, record]] of serving.entries()) {
+      const { isAccepting, turnedAway } = placements[index]!;
+      if (record.isAccepting !== isAccepting) this.#send(worker, { queen: "accept", isAccepting });
+      record.isAccepting = isAccepting;
+      if (turnedAway > 0) this.#send(worker, { queen: "turn-away", share: turnedAway });
+    }
+  }
+
+  /** The processors that nobody used since the last call. */
+  #spare(): number {
+    const before = this.#idle;
+    this.#idle = { ms: idleMs(), atMs: performance.now() };
+    return (this.#idle.ms - before.ms) / (this.#idle.atMs - before.atMs);
+  }
+
   #order(worker: Worker, record: WorkerRecord): void {
     record.state = "starting";
     const { workerIndex } = record;
@@ -271,6 +341,7 @@ export class Supervisor<Orders> {
       orders: this.#orders!,
       workerIndex,
       stopMsMax: this.#options.stopMsMax,
+      isPlaced: this.#isPlaced,
     });
     if (this.#isDatabaseReady) this.#send(worker, { queen: "database-ready" });
     if (this.#areAllReady) this.#send(worker, { queen: "all-ready" });
@@ -278,6 +349,7 @@ export class Supervisor<Orders> {
 
   #ended(worker: Worker, { workerIndex, line, state, servingSinceMs }: WorkerRecord, how: string): void {
     this.#workers.delete(worker);
+    this.#place(0);
     this.#options.listener.left(line);
     if (this.#stopping !== undefined) {
       if (this.#workers.size === 0) this.#noWorkerIsLeft();
@@ -302,6 +374,9 @@ export class Supervisor<Orders> {
     if (worker.isConnected()) worker.send(message, () => {});
   }
 }
+
+/** How long the machine's processors had nothing to do, since it was started. */
+const idleMs = (): number => cpus().reduce((sum, { times }) => sum + times.idle, 0);
 
 /**
  * Runs in a worker process, from its first line to its end. `serve` starts the service by the orders of the
@@ -341,6 +416,7 @@ export function runWorker<Orders>(
     service = serve(message.orders, message.workerIndex, line, (question) => asker.ask(question));
     try {
       tell({ queen: "listening", port: (await service).port });
+      if (message.isPlaced) tellHowBusy();
     } catch (error) {
       log().error({ error }, "worker.failed");
       const { message, code } = error as NodeJS.ErrnoException;
@@ -390,6 +466,8 @@ export function runWorker<Orders>(
         () => {},
       );
     }
+    if (message.queen === "accept") void service?.then((started) => started.accept(message.isAccepting));
+    if (message.queen === "turn-away") void service?.then((started) => started.turnAway(message.share));
     if (message.queen === "question") void answer(message);
     if (message.queen === "answers") asker.received(message);
     if (message.queen === "service") heard(message.message);
@@ -415,6 +493,19 @@ export function runWorker<Orders>(
     process.exit(1);
   });
   tell({ queen: "hello" });
+}
+
+/** Again and again, which share of a processor this process used. */
+function tellHowBusy(): void {
+  let before = process.cpuUsage();
+  let beforeMs = performance.now();
+  setInterval(() => {
+    const used = process.cpuUsage(before);
+    const nowMs = performance.now();
+    tell({ queen: "busy", share: (used.user + used.system) / 1000 / (nowMs - beforeMs) });
+    before = process.cpuUsage();
+    beforeMs = nowMs;
+  }, PLACED_EVERY_MS).unref();
 }
 
 function tell(message: ToSupervisor, sent: () => void = () => {}): void {

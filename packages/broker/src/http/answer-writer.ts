@@ -31,16 +31,17 @@ export class AnswerWriter {
   readonly #cors: Cors;
   readonly #unread: UnreadAnswers;
   readonly #streams = new Set<() => void>();
-  #isTurningAway = false;
+  /** So many answers ask their clients to come back by another connection. */
+  #turningAway = 0;
 
   constructor({ cors, now }: AnswerWriterOptions) {
     this.#cors = cors;
     this.#unread = new UnreadAnswers({ bytesMax: UNREAD_BYTES_MAX, now });
   }
 
-  /** From now on every answer asks its client to come back by another connection, which may lead elsewhere. */
-  turnAway(): void {
-    this.#isTurningAway = true;
+  /** The next answers, or all from now on, ask their clients to come back by another connection, which may lead elsewhere. */
+  turnAway(answers = Infinity): void {
+    if (this.#turningAway < Infinity) this.#turningAway = answers;
   }
 
   endStreams(): void {
@@ -78,7 +79,10 @@ export class AnswerWriter {
       headers.push("X-Request-Id", exchange.requestId);
     }
     if (answer.headers) for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value);
-    if (this.#isTurningAway) headers.push("Connection", "close");
+    if (this.#turningAway > 0) {
+      this.#turningAway--;
+      headers.push("Connection", "close");
+    }
     return headers;
   }
 
@@ -102,7 +106,7 @@ export class AnswerWriter {
       end: ended,
       onEnd: (listener) => response.once("close", listener),
     });
-    if (this.#isTurningAway) ended();
+    if (this.#turningAway === Infinity) ended();
     return 0;
   }
 }
