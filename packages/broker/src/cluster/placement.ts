@@ -13,6 +13,9 @@ export interface Placement {
   readonly turnedAway: number;
 }
 
+/** So often workers tell how busy they are, and are placed anew. */
+export const PLACED_EVERY_MS = 1_000;
+
 // Shares of a processor. A worker that uses more of one soon waits for itself.
 const FULL = 0.9;
 const CALM_IN_ALL = 0.5;
