@@ -346,6 +346,8 @@ export class Supervisor<Orders> {
 
   #ended(worker: Worker, { workerIndex, line, state, servingSinceMs }: WorkerRecord, how: string): void {
     this.#workers.delete(worker);
+    // Until its line is closed, too, connections would still be offered to it, and be lost.
+    if (worker.isConnected()) worker.process.disconnect();
     this.#place(0);
     this.#options.listener.left(line);
     if (this.#stopping !== undefined) {
