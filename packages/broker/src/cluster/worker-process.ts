@@ -93,8 +93,18 @@ export function runWorker<Orders>(
         () => {},
       );
     }
-    if (message.queen === "accept") void service?.then((started) => started.accept(message.isAccepting));
-    if (message.queen === "turn-away") void service?.then((started) => started.turnAway(message.share));
+    if (message.queen === "accept") {
+      void service?.then(
+        (started) => started.accept(message.isAccepting),
+        () => {},
+      );
+    }
+    if (message.queen === "turn-away") {
+      void service?.then(
+        (started) => started.turnAway(message.share),
+        () => {},
+      );
+    }
     if (message.queen === "question") void answer(message);
     if (message.queen === "answers") asker.received(message);
     if (message.queen === "service") heard(message.message);
