@@ -83,7 +83,9 @@ test("peers say on the terminal what they lack", () => {
   const table = terminalTable("peers", [
     resultLine({ suite: "peers", scenario: "nats-one", server }),
     missing,
+    resultLine({ suite: "peers", scenario: "FSYNC" }),
   ]);
+  assert.match(table, /fdatasync +1,000$/m);
   assert.match(table, /NATS JetStream +1,000 \(2\.00 \/ 4\.00\) .* no +not awaited/);
   assert.match(table, /BullMQ on Redis +not available .*redis-server is missing/);
 });
