@@ -149,7 +149,14 @@ function peerCells(summaries: readonly Summary[]): Cells {
   });
   const disk = summaries.find(({ id }) => id === "FSYNC");
   const floor = disk
-    ? [["fdatasync", withSpread(disk.rate, thousands), ...head.slice(3).map(() => ""), remarks(disk).join("; ")]]
+    ? [
+        [
+          "fdatasync",
+          withSpread(disk.rate, thousands),
+          ...head.slice(3).map(() => ""),
+          remarks(disk).join("; "),
+        ],
+      ]
     : [];
   return [head, ...rows, ...floor];
 }

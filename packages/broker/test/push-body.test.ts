@@ -10,12 +10,17 @@ import {
 import fc from "fast-check";
 import { bodyText, JsonScanner } from "../src/operations/json-scanner.ts";
 import { type PushItem, PushItemReader, parsePushBody } from "../src/operations/push-body.ts";
+import { transactionKey } from "../src/operations/transaction-key.ts";
 
 const NEW_ID = "11111111-1111-4111-8111-111111111111";
 
 const parse = (json: string, producerSub: string | null = null): PushItem[] =>
   parsePushBody(bodyText(Buffer.from(json)), () => NEW_ID, producerSub);
 const parseItem = (item: string): PushItem => parse(`{"items":[${item}]}`)[0]!;
+const keyOf = (transactionId: string): { keyHigh: number; keyLow: number } => {
+  const { high, low } = transactionKey(transactionId);
+  return { keyHigh: high, keyLow: low };
+};
 const utf8 = (text: string): string => Buffer.from(text, "latin1").toString("utf8");
 
 function refusal(json: string, code: ErrorCode = "VALIDATION_FAILED"): string {
@@ -43,8 +48,10 @@ describe("items", () => {
       queue: "orders",
       partition: "p1",
       transactionId: "t-1",
+      transactionIdJson: '"t-1"',
+      traceIdJson: `"${traceId.toLowerCase()}"`,
+      ...keyOf("t-1"),
       fragment: fragmentOf('"t-1"', '{"a":[1, 2]}', `"${traceId.toLowerCase()}"`),
-      payloadBytes: 12,
     });
   });
 
@@ -53,8 +60,10 @@ describe("items", () => {
       queue: "orders",
       partition: DEFAULT_PARTITION,
       transactionId: NEW_ID,
+      transactionIdJson: `"${NEW_ID}"`,
+      traceIdJson: "null",
+      ...keyOf(NEW_ID),
       fragment: fragmentOf(`"${NEW_ID}"`, "null"),
-      payloadBytes: 4,
     });
   });
 
@@ -112,7 +121,7 @@ describe("items", () => {
       '{"bufferMs":[{}],"items":[{"x":{"queue":1},"queue":"q","datum":1,"queues":2}],"itemz":7}',
     );
     assert.equal(items[0]!.queue, "q");
-    assert.equal(items[0]!.payloadBytes, 4);
+    assert.equal(items[0]!.fragment, fragmentOf(`"${NEW_ID}"`, "null"));
   });
 
   test("unknown fields must be JSON", () => {
@@ -144,7 +153,52 @@ describe("items", () => {
   test("keys may be written with escapes", () => {
     const [item] = parse('{"\\u0069tems":[{"\\u0071ueue":"q","p\\u0061yload":5,"\\u0078":1}]}');
     assert.equal(item!.queue, "q");
-    assert.equal(item!.payloadBytes, 1);
+    assert.equal(item!.fragment, fragmentOf(`"${NEW_ID}"`, "5"));
+  });
+
+  test("an item reads the same beside any other", () => {
+    const space = fc.constantFrom("", "", " ", "\n\t");
+    const quoted = (text: string): fc.Arbitrary<string> =>
+      fc.constantFrom(
+        JSON.stringify(text),
+        JSON.stringify(text),
+        `"\\u${text.charCodeAt(0).toString(16).padStart(4, "0")}${text.slice(1)}"`,
+      );
+    const member = fc
+      .constantFrom(
+        ["queue", '"q"', '"queue 2"', '"é"'],
+        ["partition", '"p"', '"p1"', '"a longer partition"', "null"],
+        ["transactionId", '"t"', '"\\u0074"', '"ü"', '""', "null"],
+        ["traceId", '"00000000-0000-7000-8000-00000000ABCD"', "null"],
+        ["payload", "1", '{"queue":"x"}', "[]"],
+        ["data", '"d"', "null"],
+        ["datum", "7"],
+      )
+      .chain(([name, ...values]) =>
+        fc.tuple(space, quoted(name!), space, space, fc.constantFrom(...values), space),
+      )
+      .map(([a, name, b, c, value, d]) => `${a}${name}${b}:${c}${value}${d}`);
+    const item = fc
+      .array(member, { maxLength: 10 })
+      .map((members) => `{${['"queue":"q"', ...members].join(",")}}`);
+    fc.assert(
+      fc.property(fc.array(item, { minLength: 2, maxLength: 5 }), (texts) => {
+        const alone = texts.map((text) => {
+          try {
+            return parseItem(text);
+          } catch (error) {
+            return (error as Error).message;
+          }
+        });
+        const bad = alone.findIndex((result) => typeof result === "string");
+        if (bad < 0) assert.deepEqual(parse(`{"items":[${texts.join(",")}]}`), alone);
+        else
+          assert.equal(
+            refusal(`{"items":[${texts.join(",")}]}`),
+            (alone[bad] as string).replace("[0]", `[${bad}]`),
+          );
+      }),
+    );
   });
 
   test("bad JSON takes precedence over a bad item", () => {
@@ -177,7 +231,6 @@ describe("payloads", () => {
     for (const payload of payloads) {
       const item = parseItem(`{"payload": \n${payload}\t ,"queue":"q"}`);
       assert.equal(utf8(item.fragment), fragmentOf(`"${NEW_ID}"`, payload));
-      assert.equal(item.payloadBytes, Buffer.byteLength(payload));
     }
   });
 

@@ -126,7 +126,16 @@ test("order per lane survives outages and maintenance on two workers", async () 
     for (let n = 0; !isOver; n++) {
       const message = `${producer}:${n}`;
       const partition = `p${producer % 3}`;
-      const item = { queue: "q", partition, transactionId: message, fragment: message, payloadBytes: 0 };
+      const item = {
+        queue: "q",
+        partition,
+        transactionId: message,
+        transactionIdJson: `"${message}"`,
+        traceIdJson: "null",
+        keyHigh: 0,
+        keyLow: 0,
+        fragment: message,
+      };
       const spool = spools[Math.floor(random() * spools.length)]!;
       const request = await (spool.isEngaged ? spool.push([item]) : pusher.push([item]));
       if (request.strandedItems) {

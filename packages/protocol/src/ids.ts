@@ -24,7 +24,21 @@ const head = (value: number): string => {
 
 /** The constant part of every message id of one partition; append the offset with `offsetSuffix`. */
 export const messageIdPrefix = (partition: number): string => `${head(partition)}-8001-8000-`;
-export const offsetSuffix = hex12;
+
+// The last three digits of any id, and the others of the one that was made last: neighbours share them.
+const LAST_DIGITS = Array.from({ length: 4096 }, (_, value) => value.toString(16).padStart(3, "0"));
+let highPart = 0;
+let highDigits = "000000000";
+
+export function offsetSuffix(offset: number): string {
+  const high = Math.floor(offset / 4096);
+  if (high !== highPart) {
+    highPart = high;
+    highDigits = high.toString(16).padStart(9, "0");
+  }
+  return highDigits + LAST_DIGITS[offset % 4096]!;
+}
+
 export const messageId = (partition: number, offset: number): string =>
   messageIdPrefix(partition) + hex12(offset);
 export const partitionId = (partition: number): string => `${head(partition)}-8002-8000-000000000000`;

@@ -2,9 +2,10 @@
 import { BrokerError, offsetSuffix } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
 import type { MaintenanceModes } from "../control/maintenance.ts";
+import type { Lane } from "../lanes/lane.ts";
+import { flat } from "../operations/flat.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { type PushItem, parsePushBody } from "../operations/push-body.ts";
-import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { readTraceparent } from "../operations/traceparent.ts";
 import type { Pusher, PushRequest } from "../pushing/pusher.ts";
 import type { Spool } from "../spooling/spool.ts";
@@ -68,21 +69,39 @@ export class PushRoutes {
 
 function pushAnswer({ items, lanes, offsets, isDuplicate, strandedItems }: PushRequest): string {
   let body = "[";
+  // What neighbours have in common is made once.
+  let lane: Lane | undefined;
+  let traceId = "";
+  let beforeOffset = "";
+  let afterOffset = "";
   for (let index = 0; index < items.length; index++) {
-    const { fragment } = items[index]!;
-    const transactionId = transactionIdJson(fragment);
-    const separator = index === 0 ? "" : ",";
+    const { transactionIdJson, traceIdJson } = items[index]!;
     if (strandedItems?.has(index)) {
       const queue = encodeString(items[index]!.queue);
       const partition = encodeString(items[index]!.partition);
-      body += `${separator}{"index":${index},"status":"buffered","queue":${queue},"partition":${partition},"transactionId":${transactionId},"transaction_id":${transactionId},"queueName":${queue}}`;
+      body += `${itemHead(index)}"buffered","queue":${queue},"partition":${partition},"transactionId":${transactionIdJson},"transaction_id":${transactionIdJson},"queueName":${queue}}`;
       continue;
     }
-    const lane = lanes[index]!;
-    const id = `${lane.messageIdPrefix}${offsetSuffix(offsets[index]!)}`;
+    if (!lane || lane !== lanes[index] || traceId !== traceIdJson) {
+      lane = lanes[index]!;
+      traceId = traceIdJson;
+      beforeOffset = flat(`,"message_id":"${lane.messageIdPrefix}`);
+      afterOffset = flat(
+        `","partition_id":"${lane.partitionId}","trace_id":${traceId},"queueName":${lane.queue.nameJson}}`,
+      );
+    }
     body += isDuplicate[index]
-      ? `${separator}{"index":${index},"status":"duplicate","transaction_id":${transactionId},"message_id":"${id}","queueName":${lane.queue.nameJson}}`
-      : `${separator}{"index":${index},"status":"queued","transaction_id":${transactionId},"message_id":"${id}","partition_id":"${lane.partitionId}","trace_id":${traceIdJson(fragment)},"queueName":${lane.queue.nameJson}}`;
+      ? `${itemHead(index)}"duplicate","transaction_id":${transactionIdJson}${beforeOffset}${offsetSuffix(offsets[index]!)}","queueName":${lane.queue.nameJson}}`
+      : queuedHead(index) + transactionIdJson + beforeOffset + offsetSuffix(offsets[index]!) + afterOffset;
   }
   return `${body}]`;
 }
+
+const itemHead = (index: number): string => `${index === 0 ? "" : ","}{"index":${index},"status":`;
+
+/** How the answer about a queued message begins, made once for each index. */
+function queuedHead(index: number): string {
+  queuedHeads[index] ??= flat(`${itemHead(index)}"queued","transaction_id":`);
+  return queuedHeads[index];
+}
+const queuedHeads: string[] = [];

@@ -7,8 +7,7 @@ import { messageIdPrefix, partitionId } from "@queen/protocol";
 import type { DedupWindow } from "../operations/dedup-window.ts";
 import type { Keyring } from "../operations/encryption.ts";
 import { encodeString } from "../operations/json-scanner.ts";
-import type { Segment } from "../operations/segment.ts";
-import { hashText } from "../operations/transaction-key.ts";
+import type { Segment, Storable } from "../operations/segment.ts";
 import type { OperationSpan } from "../tracing.ts";
 import type { Queue } from "./queue.ts";
 
@@ -55,16 +54,15 @@ export class PendingMessage {
   constructor(
     owner: MessageOwner,
     index: number,
-    content: { readonly fragment: string; readonly transactionId: string },
+    content: Storable & { readonly transactionId: string },
     deadlineAtMs: number,
   ) {
     this.owner = owner;
     this.index = index;
     this.fragment = content.fragment;
     this.transactionId = content.transactionId;
-    hashText(content.transactionId, key);
-    this.keyHigh = key[0]!;
-    this.keyLow = key[1]!;
+    this.keyHigh = content.keyHigh;
+    this.keyLow = content.keyLow;
     this.deadlineAtMs = deadlineAtMs;
   }
 
@@ -95,8 +93,6 @@ export class PendingMessage {
     this.owner.stranded(this.index, reason, doubt);
   }
 }
-
-const key = new Uint32Array(2);
 
 export class Lane {
   readonly id: number;

@@ -19,7 +19,7 @@ import { BrokerError, PAYLOAD_DEPTH_MAX } from "@queen/protocol";
  */
 export class JsonScanner {
   readonly text: string;
-  /** The bytes of the text and a zero behind them, which ends every loop because no token contains it. */
+  /** The bytes of the text and zeros behind them, which end every loop because no token contains one. */
   readonly bytes: Buffer;
   /** What the string that was skipped last contains: `SEEN_ESCAPE`, `SEEN_NON_ASCII`, `SEEN_DELETE`, or 0. */
   seen = 0;
@@ -27,9 +27,9 @@ export class JsonScanner {
   constructor(text: string) {
     this.text = text;
     // Reading a byte from a buffer takes a third of the time of reading it from a string.
-    this.bytes = Buffer.allocUnsafe(text.length + 1);
+    this.bytes = Buffer.allocUnsafe(text.length + STRIDE);
     this.bytes.write(text, 0, "latin1");
-    this.bytes[text.length] = 0;
+    this.bytes.fill(0, text.length);
   }
 
   /** Whether a string starts here. */
@@ -129,6 +129,13 @@ export class JsonScanner {
     pos++;
     let seen = 0;
     for (;;) {
+      // Most bytes are plain: looked at by fours they take half of the time.
+      while (
+        (SEEN[bytes[pos]!]! | SEEN[bytes[pos + 1]!]! | SEEN[bytes[pos + 2]!]! | SEEN[bytes[pos + 3]!]!) ===
+        0
+      ) {
+        pos += STRIDE;
+      }
       let seenHere = SEEN[bytes[pos]!]!;
       while (seenHere < STOP) {
         seen |= seenHere;
@@ -339,6 +346,7 @@ export const SEEN_ESCAPE = 1;
 export const SEEN_NON_ASCII = 2;
 export const SEEN_DELETE = 4;
 const STOP = 8;
+const STRIDE = 4;
 
 /** What a byte inside a string adds to `seen`; `STOP` for quote, backslash and control characters. */
 const SEEN = new Uint8Array(256);

@@ -1,6 +1,7 @@
 /** The body of a pop's answer, cut out of segments as one latin1 string (one character per byte). */
 import { BrokerError, leaseId, offsetSuffix } from "@queen/protocol";
 import type { Keyring } from "./encryption.ts";
+import { flat } from "./flat.ts";
 import { countWithin, inRanges, type OffsetRanges } from "./offset-ranges.ts";
 import { fragmentEnd, type Segment, traceparentOf } from "./segment.ts";
 import { isoMicroseconds } from "./timestamp.ts";
@@ -91,10 +92,10 @@ function compose(
   let wanted = 0;
   for (const lane of lanes) {
     wanted += lane.to - lane.from - countWithin(lane.acked, lane.from, lane.to);
-    const head = `{"id":"${lane.messageIdPrefix}`;
+    const head = flat(`{"id":"${lane.messageIdPrefix}`);
     const laneTail = `","partitionId":"${lane.partitionId}","partition":${lane.partitionJson},"leaseId":"${lease}","consumerGroup":${groupJson}}`;
     for (const segment of lane.segments) {
-      const tail = `,"createdAt":"${isoMicroseconds(segment.createdAtUs)}${laneTail}`;
+      const tail = flat(`,"createdAt":"${isoMicroseconds(segment.createdAtUs)}${laneTail}`);
       const start = Math.max(lane.from, segment.firstOffset);
       const end = Math.min(lane.to, segment.firstOffset + segment.count);
       let at = fragmentEnd(segment.ends, start - segment.firstOffset - 1);

@@ -9,6 +9,7 @@ import {
 import { ENVELOPE_DEPTH_MAX, encodeString, JsonScanner, SEEN_ESCAPE } from "./json-scanner.ts";
 import { checkName, subject } from "./names.ts";
 import { readTraceparent } from "./traceparent.ts";
+import { hash, hashText } from "./transaction-key.ts";
 
 /**
  * A push item is one message on its way in. Its fragment is the part of the stored message that comes
@@ -24,8 +25,13 @@ export interface PushItem {
   readonly queue: string;
   readonly partition: string;
   readonly transactionId: string;
+  /** Both as they stand in the fragment. */
+  readonly transactionIdJson: string;
+  readonly traceIdJson: string;
+  /** The halves of the transaction key. */
+  readonly keyHigh: number;
+  readonly keyLow: number;
   readonly fragment: string;
-  readonly payloadBytes: number;
 }
 
 /**
@@ -92,6 +98,8 @@ export class PushItemReader {
   // Neighbouring items mostly name the same queue and partition: what was read last, and its name.
   private readonly queues: NameMemory = { start: 0, end: 0, name: "" };
   private readonly partitions: NameMemory = { start: 0, end: 0, name: "" };
+  // And they mostly have the same keys in the same order: where those read last stand, each up to its value.
+  private readonly keys: KeyMemory[] = [];
   // Where each field's value stands in the item being read; a start of 0 means that it is absent.
   private readonly starts = [0, 0, 0, 0, 0, 0, 0, 0];
   private readonly ends = [0, 0, 0, 0, 0, 0, 0, 0];
@@ -132,13 +140,22 @@ export class PushItemReader {
   }
 
   private findFields(pos: number): number {
-    const { scanner, starts, ends, seen } = this;
+    const { scanner, starts, ends, seen, keys } = this;
     for (let field = 0; field < FIELD_COUNT; field++) starts[field] = 0;
     let key = scanner.openObject(pos);
-    while (!scanner.isClose(key)) {
-      const keyEnd = scanner.skipString(key);
-      const field = fieldOf(scanner, key, keyEnd);
-      const value = scanner.skipColon(keyEnd);
+    for (let nth = 0; !scanner.isClose(key); nth++) {
+      let field: number;
+      let value: number;
+      const known = keys[nth];
+      if (known && sameBytes(scanner.bytes, key, key + known.end - known.start, known)) {
+        field = known.field;
+        value = scanner.skipWhitespace(key + known.end - known.start);
+      } else {
+        const keyEnd = scanner.skipString(key);
+        field = fieldOf(scanner, key, keyEnd);
+        value = scanner.skipColon(keyEnd);
+        if (nth < FIELD_COUNT) keys[nth] = { start: key, end: value, field };
+      }
       const end = scanner.skipValue(value);
       starts[field] = value;
       ends[field] = end;
@@ -157,34 +174,43 @@ export class PushItemReader {
 
     let transactionId = this.optionalString(TRANSACTION_ID, path, index);
     let transactionIdJson: string;
-    if (transactionId === undefined) {
-      transactionId = this.newTransactionId();
-      transactionIdJson = encodeString(transactionId);
+    if (transactionId !== undefined && (seen[TRANSACTION_ID]! & SEEN_ESCAPE) === 0) {
+      transactionIdJson = text.slice(starts[TRANSACTION_ID], ends[TRANSACTION_ID]);
+      hash(scanner.bytes, starts[TRANSACTION_ID]! + 1, ends[TRANSACTION_ID]! - 1, key);
     } else {
-      if (seen[TRANSACTION_ID] !== 0 || transactionId.length > TRANSACTION_ID_LENGTH_MAX) {
-        const options = { lengthMax: TRANSACTION_ID_LENGTH_MAX };
-        checkName(transactionId, `${path}[${index}].transactionId`, options);
-      }
-      transactionIdJson =
-        (seen[TRANSACTION_ID]! & SEEN_ESCAPE) === 0
-          ? text.slice(starts[TRANSACTION_ID], ends[TRANSACTION_ID])
-          : encodeString(transactionId);
+      transactionId ??= this.newTransactionId();
+      transactionIdJson = encodeString(transactionId);
+      hashText(transactionId, key);
+    }
+    if (seen[TRANSACTION_ID] !== 0 || transactionId.length > TRANSACTION_ID_LENGTH_MAX) {
+      const options = { lengthMax: TRANSACTION_ID_LENGTH_MAX };
+      checkName(transactionId, `${path}[${index}].transactionId`, options);
     }
 
+    let traceIdJson = "null";
     let middle = this.fragmentMiddle;
     if (starts[TRACE_ID] !== 0 || starts[TRACEPARENT] !== 0) {
       const traceId = this.optionalString(TRACE_ID, path, index);
       if (traceId !== undefined && !UUID.test(traceId)) {
         throw new BrokerError("VALIDATION_FAILED", `${path}[${index}].traceId: TraceId must be a UUID`);
       }
-      const traceIdJson = traceId === undefined ? "null" : `"${traceId.toLowerCase()}"`;
+      if (traceId !== undefined) traceIdJson = `"${traceId.toLowerCase()}"`;
       middle = `,"traceId":${traceIdJson}${this.ownTail()}`;
     }
 
     const payload = starts[PAYLOAD] !== 0 ? PAYLOAD : DATA;
     const data = starts[payload] === 0 ? this.missingPayload : text.slice(starts[payload], ends[payload]);
     const fragment = `"transactionId":${transactionIdJson}${middle}${data}`;
-    return { queue, partition, transactionId, fragment, payloadBytes: data.length };
+    return {
+      queue,
+      partition,
+      transactionId,
+      transactionIdJson,
+      traceIdJson,
+      keyHigh: key[0]!,
+      keyLow: key[1]!,
+      fragment,
+    };
   }
 
   private tailWith(traceparent: string | undefined): string {
@@ -242,11 +268,20 @@ export class PushItemReader {
   }
 }
 
-interface NameMemory {
+interface Place {
   start: number;
   end: number;
+}
+
+interface NameMemory extends Place {
   name: string;
 }
+
+interface KeyMemory extends Place {
+  readonly field: number;
+}
+
+const key = new Uint32Array(2);
 
 const FIELDS = ["queue", "partition", "transactionId", "traceId", "payload", "data", "traceparent"];
 const QUEUE = 0;
@@ -307,7 +342,7 @@ function fieldOf(scanner: JsonScanner, start: number, end: number): number {
 const LOWER_T = 0x74;
 const KEYS = FIELDS.map((name) => Buffer.from(name));
 
-function sameBytes(bytes: Buffer, start: number, end: number, memory: NameMemory): boolean {
+function sameBytes(bytes: Buffer, start: number, end: number, memory: Place): boolean {
   const length = end - start;
   if (length !== memory.end - memory.start || start === 0) return false;
   for (let at = 0; at < length; at++) {

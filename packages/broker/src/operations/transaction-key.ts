@@ -29,23 +29,21 @@ export function transactionKeyBytes(text: string): Buffer {
 
 /** Writes [high, low] of the key of ordinary text to `out`. */
 export function hashText(text: string, out: Uint32Array): void {
-  hash(NON_ASCII.test(text) ? Buffer.from(text, "utf8").toString("latin1") : text, out);
+  const bytes = Buffer.from(text, "utf8");
+  hash(bytes, 0, bytes.length, out);
 }
-
-const NON_ASCII = /[\u0080-\uffff]/;
 
 // PostgreSQL's starting state, before the length is added: the golden ratio, plus its own constant.
 const INITIAL_STATE = (0x9e3779b9 + 3923095) | 0;
 
-/** Writes [high, low] of the key to `out`. Each character of `bytes` is one byte of the UTF-8 text. */
-export function hash(bytes: string, out: Uint32Array): void {
-  const length = bytes.length;
-  let a = (INITIAL_STATE + length) | 0;
+/** Writes [high, low] of the key of the UTF-8 text from `start` to `end` to `out`. */
+export function hash(bytes: Uint8Array, start: number, end: number, out: Uint32Array): void {
+  let a = (INITIAL_STATE + end - start) | 0;
   let b = a;
   let c = a;
 
-  let at = 0;
-  for (; at + 12 <= length; at += 12) {
+  let at = start;
+  for (; at + 12 <= end; at += 12) {
     a = (a + word(bytes, at)) | 0;
     b = (b + word(bytes, at + 4)) | 0;
     c = (c + word(bytes, at + 8)) | 0;
@@ -65,8 +63,8 @@ export function hash(bytes: string, out: Uint32Array): void {
   }
 
   // Up to 11 bytes are left. The lowest byte of c stays free: it belongs to the length.
-  for (let shift = 0; at < length; at++, shift += 8) {
-    const byte = bytes.charCodeAt(at);
+  for (let shift = 0; at < end; at++, shift += 8) {
+    const byte = bytes[at]!;
     if (shift < 32) a = (a + (byte << shift)) | 0;
     else if (shift < 64) b = (b + (byte << (shift - 32))) | 0;
     else c = (c + (byte << (shift - 56))) | 0;
@@ -85,11 +83,6 @@ export function hash(bytes: string, out: Uint32Array): void {
 }
 
 /** Four bytes as one little-endian word. */
-function word(bytes: string, at: number): number {
-  return (
-    bytes.charCodeAt(at) |
-    (bytes.charCodeAt(at + 1) << 8) |
-    (bytes.charCodeAt(at + 2) << 16) |
-    (bytes.charCodeAt(at + 3) << 24)
-  );
+function word(bytes: Uint8Array, at: number): number {
+  return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
 }

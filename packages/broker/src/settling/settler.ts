@@ -9,7 +9,7 @@ import type { Lane } from "../lanes/lane.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { inRanges, parseRanges } from "../operations/offset-ranges.ts";
 import { transactionIdJson } from "../operations/segment.ts";
-import { transactionKey } from "../operations/transaction-key.ts";
+import { transactionKeyBytes } from "../operations/transaction-key.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 import type { OperationSpan } from "../tracing.ts";
@@ -198,14 +198,10 @@ export class Settler {
   }
 
   async #find(lane: Lane, transactionId: string, committed: number): Promise<number | undefined> {
-    const key = transactionKey(transactionId);
-    const bytes = Buffer.allocUnsafe(8);
-    bytes.writeUInt32BE(key.high, 0);
-    bytes.writeUInt32BE(key.low, 4);
     const rows = await this.#options.use((session) =>
       session.run(statements.findMessages, [
         [lane.id],
-        [bytes],
+        [transactionKeyBytes(transactionId)],
         [Math.max(0, committed - LOOK_BACK_MESSAGES)],
       ]),
     );

@@ -16,7 +16,7 @@ import type { Lane, MessageOwner } from "../lanes/lane.ts";
 import { groupBy } from "../operations/group-by.ts";
 import { checkName } from "../operations/names.ts";
 import type { PushItem } from "../operations/push-body.ts";
-import { transactionIdJson } from "../operations/segment.ts";
+import { traceIdJson, transactionIdJson } from "../operations/segment.ts";
 import { transactionKey, transactionKeyBytes } from "../operations/transaction-key.ts";
 import { classify, isAway } from "../postgres/errors.ts";
 import type { Session } from "../postgres/session.ts";
@@ -114,7 +114,17 @@ export class Drainer {
     const partition = checkName(record.partition, "partition");
     const fragment = this.#options.seal.open(record.content);
     const transactionId = checkFragment(fragment);
-    return { queue, partition, transactionId, fragment, payloadBytes: fragment.length };
+    const { high: keyHigh, low: keyLow } = transactionKey(transactionId);
+    return {
+      queue,
+      partition,
+      transactionId,
+      transactionIdJson: transactionIdJson(fragment),
+      traceIdJson: traceIdJson(fragment),
+      keyHigh,
+      keyLow,
+      fragment,
+    };
   }
 
   /** All names in one call; if that is refused, each alone, so that a bad one fails nobody else. */
@@ -158,9 +168,7 @@ export class Drainer {
       };
     });
     await use((session) => this.#logKeys.read(session, waiting));
-    const suspects = entries.filter(({ lane, item }) =>
-      this.#logKeys.maybeHas(lane!, transactionKey(item.transactionId).low),
-    );
+    const suspects = entries.filter(({ lane, item }) => this.#logKeys.maybeHas(lane!, item.keyLow));
     if (suspects.length === 0) return;
     const rows = await use((session) =>
       session.run(findMessages, [
@@ -171,7 +179,7 @@ export class Drainer {
     );
     for (const { search, fragment } of rows) {
       const entry = suspects[search]!;
-      if (transactionIdJson(fragment) === transactionIdJson(entry.item.fragment)) entry.result = STORED;
+      if (transactionIdJson(fragment) === entry.item.transactionIdJson) entry.result = STORED;
     }
   }
 
