@@ -198,7 +198,7 @@ export class PopRoutes {
         segments,
       }),
     );
-    const { unreadable, ...answer } = popAnswer(lanes, group.nameJson, lease, keyring);
+    const { body, messages, gone, unreadable } = popAnswer(lanes, group.nameJson, lease, keyring);
     span?.link(traceparentsIn(lanes));
     let { taken } = outcome;
     let problem: BrokerError | undefined;
@@ -212,9 +212,9 @@ export class PopRoutes {
     }
     if (!autoAck) {
       delivered(taken, token);
-      if (answer.messages > 0) request.onHangUp(() => giveBack(taken, token));
+      if (messages > 0) request.onHangUp(() => giveBack(taken, token));
     }
-    return { status: 200, ...answer, taken, problem, putBack };
+    return { status: 200, body, messages, gone, taken, problem, putBack };
   }
 
   async #subscription(group: string, query: PopQuery): Promise<Subscription> {

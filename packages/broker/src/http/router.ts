@@ -10,6 +10,9 @@ export interface Found {
 interface Compiled {
   readonly route: Route;
   readonly segments: readonly string[];
+  /** Which of the segments are the same in every path of the route. */
+  readonly fixed: readonly number[];
+  readonly params: readonly { readonly name: string; readonly at: number }[];
 }
 
 export class MethodNotAllowed extends BrokerError {
@@ -23,13 +26,17 @@ export class MethodNotAllowed extends BrokerError {
 
 export class Router {
   readonly #exact = new Map<string, Route>();
-  readonly #patterns: Compiled[] = [];
+  /** By the number of their segments. */
+  readonly #patterns: Compiled[][] = [];
   readonly #methods = new Map<string, Set<string>>();
 
   constructor(routes: readonly Route[]) {
     for (const route of routes) {
-      if (route.path.includes(":")) this.#patterns.push({ route, segments: route.path.split("/") });
-      else this.#exact.set(`${route.method} ${route.path}`, route);
+      if (route.path.includes(":")) {
+        const compiled = compile(route);
+        this.#patterns[compiled.segments.length] ??= [];
+        this.#patterns[compiled.segments.length]!.push(compiled);
+      } else this.#exact.set(`${route.method} ${route.path}`, route);
       const methods = this.#methods.get(route.path) ?? new Set();
       this.#methods.set(route.path, methods.add(route.method));
     }
@@ -40,13 +47,13 @@ export class Router {
     const exact = this.#exact.get(`${method} ${path}`);
     if (exact) return { route: exact, params: {} };
     const parts = path.split("/");
-    const allowed = new Set<string>(this.#methods.get(path) ?? []);
-    for (const { route, segments } of this.#patterns) {
-      const params = match(segments, parts);
-      if (!params) continue;
-      if (route.method === method) return { route, params };
-      allowed.add(route.method);
-    }
+    const matching = (this.#patterns[parts.length] ?? []).filter(({ segments, fixed }) =>
+      fixed.every((at) => segments[at] === parts[at]),
+    );
+    const found = matching.find(({ route }) => route.method === method);
+    if (found) return { route: found.route, params: paramsOf(found, parts) };
+    const allowed = new Set(this.#methods.get(path));
+    for (const { route } of matching) allowed.add(route.method);
     if (allowed.size > 0) {
       throw new MethodNotAllowed(method, path, [...allowed]);
     }
@@ -54,23 +61,27 @@ export class Router {
   }
 }
 
-function match(segments: readonly string[], parts: readonly string[]): Record<string, string> | undefined {
-  if (segments.length !== parts.length) return undefined;
-  const params: Record<string, string> = {};
-  for (let index = 0; index < segments.length; index++) {
-    const segment = segments[index]!;
-    if (!segment.startsWith(":")) {
-      if (segment !== parts[index]) return undefined;
-      continue;
-    }
+function compile(route: Route): Compiled {
+  const segments = route.path.split("/");
+  const params = segments.flatMap((segment, at) =>
+    segment.startsWith(":") ? [{ name: segment.slice(1), at }] : [],
+  );
+  return {
+    route,
+    segments,
+    params,
+    fixed: [...segments.keys()].filter((at) => !segments[at]!.startsWith(":")),
+  };
+}
+
+function paramsOf({ params }: Compiled, parts: readonly string[]): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const { name, at } of params) {
     try {
-      params[segment.slice(1)] = decodeURIComponent(parts[index]!);
+      values[name] = decodeURIComponent(parts[at]!);
     } catch {
-      throw new BrokerError(
-        "VALIDATION_FAILED",
-        `${segment.slice(1)} in the path is not percent-encoded UTF-8.`,
-      );
+      throw new BrokerError("VALIDATION_FAILED", `${name} in the path is not percent-encoded UTF-8.`);
     }
   }
-  return params;
+  return values;
 }

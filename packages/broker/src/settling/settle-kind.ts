@@ -49,8 +49,10 @@ export const settleKind: BatchKind<Delivered, SettleResult> = {
         plain.map((work) => work.release),
       ]);
       for (const row of rows) {
-        const { acks, release } = plain[row.lease]!;
-        results.set(plain[row.lease]!, { ...row, acks, release, buried: [] });
+        const work = plain[row.lease]!;
+        const { acks, release } = work;
+        const { status, committed, released } = row;
+        results.set(work, { acks, release, status, committed, released, buried: [] });
       }
     }
     for (const work of works) {
