@@ -13,6 +13,7 @@
  * Numbers have 48 bits. A lease over several partitions is one id that names them all.
  */
 import { POP_PARTITIONS_MAX } from "./limits.ts";
+import { rememberingLast } from "./remembering-last.ts";
 
 const NUMBER_LIMIT = 2 ** 48;
 
@@ -70,10 +71,10 @@ export function parseMessageId(text: string): { partition: number; offset: numbe
 const NUMBER_ID = /^([0-9a-f]{8})-([0-9a-f]{4})-8002-8000-0{12}$/i;
 
 /** The partition that a partition id names; undefined for any other text, well-formed UUIDs included. */
-export function parsePartitionId(text: string): number | undefined {
+export const parsePartitionId = rememberingLast((text): number | undefined => {
   const match = NUMBER_ID.exec(text);
   return match ? Number.parseInt(match[1]! + match[2]!, 16) : undefined;
-}
+});
 
 export interface Lease {
   readonly token: number;
@@ -99,7 +100,7 @@ const LEASE_ID =
   /^([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{3})-8([0-9a-f]{3})-([0-9a-f]{7})00000((?:\.[0-9a-z]{1,10})*)$/;
 
 /** The token and the partitions that a lease id names; undefined for any other text. */
-export function parseLeaseId(text: string): Lease | undefined {
+export const parseLeaseId = rememberingLast((text): Lease | undefined => {
   const match = LEASE_ID.exec(text);
   if (!match) return undefined;
   let partition = Number.parseInt(match[1]! + match[2]!, 16);
@@ -110,4 +111,4 @@ export function parseLeaseId(text: string): Lease | undefined {
     if (partition >= NUMBER_LIMIT || partitions.length > POP_PARTITIONS_MAX) return undefined; // not one of ours
   }
   return { token: Number.parseInt(match[3]! + match[4]! + match[5]!, 16), partitions };
-}
+});

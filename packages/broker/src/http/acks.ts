@@ -2,6 +2,7 @@
 import { BrokerError } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
 import { type AckItem, type AckStatus, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
+import { flat } from "../operations/flat.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
 import type { OperationSpan } from "../tracing.ts";
@@ -69,13 +70,37 @@ const unknownStatus = (status: string): AckResult => ({
 
 function ackAnswer(items: readonly AckItem[], results: readonly AckResult[]): string {
   let body = "[";
+  // Neighbours mostly came to the same.
+  let last: AckResult | undefined;
+  let tail = "";
   for (let index = 0; index < items.length; index++) {
-    const { success, error, released, dlq, lane } = results[index]!;
-    body +=
-      `${index === 0 ? "" : ","}{"index":${index},"transactionId":${encodeString(items[index]!.transactionId)},` +
-      `"success":${success},"error":${error === null ? "null" : encodeString(error)},` +
-      `"queueName":${lane ? lane.queue.nameJson : "null"},"partitionName":${lane ? lane.nameJson : "null"},` +
-      `"leaseReleased":${released},"dlq":${dlq}}`;
+    const result = results[index]!;
+    if (!last || !isSame(last, result)) {
+      last = result;
+      tail = answerTail(result);
+    }
+    body += answerHead(index) + items[index]!.transactionIdJson + tail;
   }
   return `${body}]`;
 }
+
+const isSame = (one: AckResult, other: AckResult): boolean =>
+  one.lane === other.lane &&
+  one.success === other.success &&
+  one.error === other.error &&
+  one.released === other.released &&
+  one.dlq === other.dlq;
+
+const answerTail = ({ success, error, released, dlq, lane }: AckResult): string =>
+  flat(
+    `,"success":${success},"error":${error === null ? "null" : encodeString(error)},` +
+      `"queueName":${lane ? lane.queue.nameJson : "null"},"partitionName":${lane ? lane.nameJson : "null"},` +
+      `"leaseReleased":${released},"dlq":${dlq}}`,
+  );
+
+/** How the answer about an ack begins, made once for each index. */
+function answerHead(index: number): string {
+  answerHeads[index] ??= flat(`${index === 0 ? "" : ","}{"index":${index},"transactionId":`);
+  return answerHeads[index];
+}
+const answerHeads: string[] = [];

@@ -1,11 +1,14 @@
 /** The bodies of acks: one, or a batch with one group for all. */
-import { ACK_ITEMS_MAX, BrokerError, QUEUE_MODE_GROUP } from "@queen/protocol";
+import { ACK_ITEMS_MAX, BrokerError, QUEUE_MODE_GROUP, rememberingLast } from "@queen/protocol";
+import { encodeString } from "./json-scanner.ts";
 import { checkName } from "./names.ts";
 
 export type AckStatus = "completed" | "failed" | "dlq" | "retry";
 
 export interface AckItem {
   readonly transactionId: string;
+  /** As it stands in a fragment. */
+  readonly transactionIdJson: string;
   readonly partitionId: string;
   /** Undefined: a status that does not exist; nothing is changed, and the answer says so. */
   readonly status: AckStatus | undefined;
@@ -24,6 +27,7 @@ const STATUSES: Readonly<Record<string, AckStatus>> = {
 };
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const isUuid = rememberingLast((text) => UUID.test(text));
 // Errors are kept with the message's history; a stack trace fits, a log file does not.
 const ERROR_LENGTH_MAX = 8_000;
 
@@ -48,7 +52,7 @@ export function parseAckItem(value: unknown, path: string, group?: string): AckI
   if (typeof transactionId !== "string" || transactionId === "") {
     throw invalid(`${path}.transactionId: Each acknowledgment must have a valid transactionId string`);
   }
-  if (typeof partitionId !== "string" || !UUID.test(partitionId)) {
+  if (typeof partitionId !== "string" || !isUuid(partitionId)) {
     throw invalid(
       `${path}.partitionId: Each acknowledgment must have a valid partitionId string to ensure message uniqueness`,
     );
@@ -57,6 +61,7 @@ export function parseAckItem(value: unknown, path: string, group?: string): AckI
   const statusText = optionalString(item.status, `${path}.status: Status`) ?? "completed";
   return {
     transactionId,
+    transactionIdJson: encodeString(transactionId),
     partitionId,
     status: Object.hasOwn(STATUSES, statusText) ? STATUSES[statusText] : undefined,
     statusText,

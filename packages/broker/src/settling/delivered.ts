@@ -3,7 +3,6 @@
  * offset without asking the database. A cache, bounded in bytes: what is forgotten is read again.
  */
 import type { Lane } from "../lanes/lane.ts";
-import { encodeString } from "../operations/json-scanner.ts";
 import {
   fragmentEnd,
   hasTransactionId,
@@ -76,9 +75,8 @@ export class Delivered {
     return bytes;
   }
 
-  /** Where a transactionId is in the leased range; undefined: it is not. Acks mostly come in order. */
-  offsetOf(transactionId: string): number | undefined {
-    const json = encodeString(transactionId);
+  /** Where a transactionId, as JSON, is in the leased range; undefined: it is not. Acks mostly come in order. */
+  offsetOf(json: string): number | undefined {
     if (this.#next < this.to && this.#isAt(this.#next, json)) return this.#next++;
     this.#offsets ??= this.#readOffsets();
     const offset = this.#offsets.get(json);

@@ -6,7 +6,6 @@ import { BrokerError, parseLeaseId, parsePartitionId } from "@queen/protocol";
 import type { Batcher } from "../batching/batcher.ts";
 import type { Directory } from "../lanes/directory.ts";
 import type { Lane } from "../lanes/lane.ts";
-import { encodeString } from "../operations/json-scanner.ts";
 import { inRanges, parseRanges } from "../operations/offset-ranges.ts";
 import { transactionIdJson } from "../operations/segment.ts";
 import { transactionKeyBytes } from "../operations/transaction-key.ts";
@@ -18,6 +17,7 @@ import type { SettleResult } from "./settle-kind.ts";
 
 export interface AckTarget {
   readonly transactionId: string;
+  readonly transactionIdJson: string;
   readonly partitionId: string;
   readonly leaseId: string | undefined;
 }
@@ -124,6 +124,7 @@ export class Settler {
     const { lane } = delivered;
     const ack: Ack = {
       transactionId: "",
+      transactionIdJson: "",
       partitionId: lane.partitionId,
       status: "completed",
       leaseId: undefined,
@@ -147,7 +148,7 @@ export class Settler {
     if (!lease) return undefined;
     const delivered = this.#options.leases.find(lease.token, partition);
     if (!delivered || delivered.groupName !== groupName) return undefined;
-    const offset = delivered.offsetOf(ack.transactionId);
+    const offset = delivered.offsetOf(ack.transactionIdJson);
     return offset === undefined ? undefined : { delivered, offset };
   }
 
@@ -187,25 +188,25 @@ export class Settler {
         });
         this.#options.leases.add(delivered);
       }
-      const offset = delivered.offsetOf(ack.transactionId);
+      const offset = delivered.offsetOf(ack.transactionIdJson);
       if (offset !== undefined) return { delivered, offset };
     }
     // Not in a lease that is held: it may be finished already, and then acking it again is no error.
-    const offset = await this.#find(lane, ack.transactionId, row.committed);
+    const offset = await this.#find(lane, ack, row.committed);
     if (offset === undefined) return notFound(lane);
     const isFinished = offset < row.committed || inRanges(parseRanges(row.acked), offset);
     return { success: isFinished, error: isFinished ? null : LEASE_LOST, released: false, dlq: false, lane };
   }
 
-  async #find(lane: Lane, transactionId: string, committed: number): Promise<number | undefined> {
+  async #find(lane: Lane, ack: AckTarget, committed: number): Promise<number | undefined> {
     const rows = await this.#options.use((session) =>
       session.run(statements.findMessages, [
         [lane.id],
-        [transactionKeyBytes(transactionId)],
+        [transactionKeyBytes(ack.transactionId)],
         [Math.max(0, committed - LOOK_BACK_MESSAGES)],
       ]),
     );
-    return rows.find((row) => transactionIdJson(row.fragment) === encodeString(transactionId))?.atOffset;
+    return rows.find((row) => transactionIdJson(row.fragment) === ack.transactionIdJson)?.atOffset;
   }
 
   async #groupId(lane: Lane, groupName: string): Promise<number | undefined> {
