@@ -65,7 +65,8 @@ export function popAnswer(
   let readable = lanes;
   while (readable.length > 0) {
     try {
-      return { ...compose(readable, groupJson, token, keyring), unreadable };
+      const { body, messages, gone } = compose(readable, groupJson, token, keyring);
+      return { body, messages, gone, unreadable };
     } catch (error) {
       if (!(error instanceof UnreadableLane)) throw error;
       unreadable.push(error);
