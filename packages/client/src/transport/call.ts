@@ -6,13 +6,24 @@ import type { Fetch, Fetched } from "./runtime-fetch.ts";
 export type QueryValue = string | number | boolean | null | undefined;
 export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
 
-export interface Answer<T = unknown> {
+export class Answer<T = unknown> {
   readonly status: number;
-  readonly headers: Headers;
   /** The JSON value; text if it is not JSON; null without a body. */
   readonly body: T;
   /** The URL of the broker that answered. */
   readonly endpoint: string;
+  readonly #response: Fetched;
+
+  constructor(response: Fetched, body: T, endpoint: string) {
+    this.status = response.status;
+    this.body = body;
+    this.endpoint = endpoint;
+    this.#response = response;
+  }
+
+  get headers(): Headers {
+    return this.#response.headers;
+  }
 }
 
 export interface Call {
@@ -44,7 +55,7 @@ export async function call<T>(fetchFunction: Fetch, endpoint: string, request: C
     });
     const body = bodyOf(await response.text());
     if (!response.ok) throw refusal(request, response, body);
-    return { status: response.status, headers: response.headers, body: body as T, endpoint };
+    return new Answer(response, body as T, endpoint);
   } catch (error) {
     if (abort.signal.aborted) throw abort.signal.reason;
     throw error instanceof TypeError ? noAnswer(request, endpoint, error) : error;

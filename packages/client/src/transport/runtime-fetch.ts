@@ -2,6 +2,8 @@
  * As much of `fetch` as the client uses. Node has an HTTP client that does it with a third of the work, and so
  * with less delay; everywhere else it is the runtime's own.
  */
+import { onAbort } from "./on-abort.ts";
+
 export interface Fetched extends Pick<Response, "ok" | "status" | "statusText" | "headers"> {
   text(): Promise<string>;
 }
@@ -22,10 +24,16 @@ interface NodeHttp {
   request(url: string, options: object, answered: (message: NodeMessage) => void): NodeRequest;
 }
 
+interface NodeClient {
+  readonly http: NodeHttp;
+  readonly agent: object;
+  readonly byteLength: (text: string) => number;
+}
+
 interface NodeRequest {
   on(event: "error", listener: (error: Error) => void): void;
   on(event: "socket", listener: (socket: NodeSocket) => void): void;
-  end(body: Uint8Array | undefined): void;
+  end(body: string | undefined, encoding: "utf8"): void;
   destroy(error: Error): void;
 }
 
@@ -52,42 +60,47 @@ const CONNECT_MILLIS = 10_000;
 export const runtimeFetch: Fetch = nodeFetch() ?? ((url, init) => fetch(url, init));
 
 function nodeFetch(): Fetch | undefined {
-  const { process, Bun, Deno } = globalThis as {
+  const { process, Buffer, Bun, Deno } = globalThis as {
     process?: { getBuiltinModule?: (name: string) => unknown };
+    Buffer?: { byteLength(text: string): number };
     Bun?: unknown;
     Deno?: unknown;
   };
   if (Bun !== undefined || Deno !== undefined) return undefined;
   const http = process?.getBuiltinModule?.("node:http") as NodeHttp | undefined;
   const https = process?.getBuiltinModule?.("node:https") as NodeHttp | undefined;
-  if (http === undefined || https === undefined) return undefined;
+  if (http === undefined || https === undefined || Buffer === undefined) return undefined;
   const options = { keepAlive: true, timeout: IDLE_MILLIS };
-  const plain = { http, agent: new http.Agent(options) };
-  const secure = { http: https, agent: new https.Agent(options) };
+  const { byteLength } = Buffer;
+  const plain = { http, agent: new http.Agent(options), byteLength };
+  const secure = { http: https, agent: new https.Agent(options), byteLength };
   return (url, init) => send(url.startsWith("https:") ? secure : plain, url, init);
 }
 
 function send(
-  { http, agent }: { readonly http: NodeHttp; readonly agent: object },
+  { http, agent, byteLength }: NodeClient,
   url: string,
   { method, headers, body, signal }: Parameters<Fetch>[1],
 ): Promise<Fetched> {
   return new Promise((resolve, reject) => {
     // As `fetch` does it, whatever failed on the way is a TypeError with its cause.
-    const fail = (cause: Error): void => reject(new TypeError(`${method} ${url} failed.`, { cause }));
-    const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
-    const length = bytes === undefined ? {} : { "content-length": bytes.length };
-    const request = http.request(
-      url,
-      { method, agent, headers: { ...headers, ...length }, signal },
-      (message) => {
-        const texts: string[] = [];
-        message.setEncoding("utf8");
-        message.on("data", (text) => texts.push(text));
-        message.on("error", fail);
-        message.on("end", () => resolve(fetched(message, texts.join(""))));
-      },
-    );
+    const fail = (cause: Error): void => {
+      unlink();
+      reject(new TypeError(`${method} ${url} failed.`, { cause }));
+    };
+    const length = body === undefined ? {} : { "content-length": byteLength(body) };
+    const request = http.request(url, { method, agent, headers: { ...headers, ...length } }, (message) => {
+      const texts: string[] = [];
+      message.setEncoding("utf8");
+      message.on("data", (text) => texts.push(text));
+      message.on("error", fail);
+      message.on("end", () => {
+        unlink();
+        resolve(new NodeFetched(message, texts.join("")));
+      });
+    });
+    // Much less work than what a request does that is given the signal itself.
+    const unlink = onAbort(signal, () => request.destroy(new Error("aborted")));
     request.on("error", fail);
     request.on("socket", (socket) => {
       if (!socket.connecting) return;
@@ -99,22 +112,34 @@ function send(
       socket.once("connect", clear);
       socket.once("close", clear);
     });
-    request.end(bytes);
+    request.end(body, "utf8");
   });
 }
 
-function fetched({ statusCode, statusMessage, rawHeaders }: NodeMessage, text: string): Fetched {
-  let headers: Headers | undefined;
-  return {
-    ok: statusCode >= 200 && statusCode < 300,
-    status: statusCode,
-    statusText: statusMessage,
-    get headers() {
-      headers ??= headersOf(rawHeaders);
-      return headers;
-    },
-    text: () => Promise.resolve(text),
-  };
+class NodeFetched implements Fetched {
+  readonly status: number;
+  readonly statusText: string;
+  readonly #rawHeaders: readonly string[];
+  readonly #text: string;
+
+  constructor({ statusCode, statusMessage, rawHeaders }: NodeMessage, text: string) {
+    this.status = statusCode;
+    this.statusText = statusMessage;
+    this.#rawHeaders = rawHeaders;
+    this.#text = text;
+  }
+
+  get ok(): boolean {
+    return this.status >= 200 && this.status < 300;
+  }
+
+  get headers(): Headers {
+    return headersOf(this.#rawHeaders);
+  }
+
+  text(): Promise<string> {
+    return Promise.resolve(this.#text);
+  }
 }
 
 function headersOf(raw: readonly string[]): Headers {
