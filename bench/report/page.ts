@@ -1,6 +1,7 @@
 /**
- * The page docs/benchmarks.md is written by hand, except for a part per suite between two marks, which is replaced
- * by the tables and charts of the newest session of that suite. The charts go to docs/benchmarks.
+ * The page docs/benchmarks.md is written by hand, except for parts between two marks, which are replaced by the tables
+ * and charts of the newest session of a suite. The charts go to docs/benchmarks. Scenarios have two parts: on the embedded
+ * database, and, without charts, on one that was given.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,7 +10,23 @@ import type { SuiteName } from "../suites/scenario.ts";
 import { chartsOf } from "./charts.ts";
 import { cellsOf } from "./tables.ts";
 
-const SUITES: readonly SuiteName[] = ["scenarios", "peers", "growth", "memory"];
+type Database = ResultLine["settings"]["database"];
+
+interface Part {
+  readonly name: string;
+  readonly suite: SuiteName;
+  /** Undefined: any. */
+  readonly database?: Database;
+  readonly hasCharts: boolean;
+}
+
+const PARTS: readonly Part[] = [
+  { name: "scenarios", suite: "scenarios", database: "embedded", hasCharts: true },
+  { name: "scenarios-given", suite: "scenarios", database: "given", hasCharts: false },
+  { name: "peers", suite: "peers", hasCharts: true },
+  { name: "growth", suite: "growth", hasCharts: true },
+  { name: "memory", suite: "memory", hasCharts: true },
+];
 const DOCS = fileURLToPath(new URL("../../../docs/", import.meta.url));
 
 /** Writes the page and its charts, and returns the files. */
@@ -17,20 +34,20 @@ export function writePage(lines: readonly ResultLine[], session: string | null, 
   const page = `${docs}benchmarks.md`;
   const files: string[] = [];
   let text = readFileSync(page, "utf8");
-  for (const suite of SUITES) {
-    const own = newestSession(lines, suite, session);
+  for (const { name, suite, database, hasCharts } of PARTS) {
+    const own = newestSession(lines, suite, session, database);
     if (own.length === 0) continue;
-    const charts = chartsOf(suite, own);
+    const charts = hasCharts ? chartsOf(suite, own) : [];
     mkdirSync(`${docs}benchmarks`, { recursive: true });
-    for (const { name, svg } of charts) {
-      const file = `${docs}benchmarks/${name}.svg`;
+    for (const { name: chart, svg } of charts) {
+      const file = `${docs}benchmarks/${chart}.svg`;
       writeFileSync(file, svg);
       files.push(file);
     }
-    const images = charts.map(({ name, title }) => `![${title}](benchmarks/${name}.svg)`);
+    const images = charts.map(({ name: chart, title }) => `![${title}](benchmarks/${chart}.svg)`);
     text = replacePart(
       text,
-      suite,
+      name,
       [circumstances(own), markdownTable(cellsOf(suite, own)), ...images].join("\n\n"),
     );
   }
@@ -43,9 +60,14 @@ export function newestSession(
   lines: readonly ResultLine[],
   suite: SuiteName,
   session: string | null,
+  database?: Database,
 ): ResultLine[] {
   const eligible = lines.filter(
-    (line) => line.suite === suite && !line.settings.isQuick && line.session.startsWith(session ?? ""),
+    (line) =>
+      line.suite === suite &&
+      !line.settings.isQuick &&
+      line.session.startsWith(session ?? "") &&
+      (database === undefined || line.settings.database === database),
   );
   const newest = eligible.reduce((latest, line) => (line.session > latest ? line.session : latest), "");
   return eligible.filter((line) => line.session === newest);

@@ -23,6 +23,9 @@ test("the newest session that counts is reported, or the one that is named", () 
   assert.deepEqual(newestSession(lines, "scenarios", null), [lines[1]]);
   assert.deepEqual(newestSession(lines, "scenarios", "2026-01-01"), [lines[0]]);
   assert.deepEqual(newestSession(lines, "peers", null), []);
+  const given = resultLine({ session: EARLIER, settings: { ...settings, database: "given" } });
+  assert.deepEqual(newestSession([...lines, given], "scenarios", null, "embedded"), [lines[1]]);
+  assert.deepEqual(newestSession([...lines, given], "scenarios", null, "given"), [given]);
 });
 
 test("only the part between the marks is replaced", () => {
@@ -46,8 +49,10 @@ test("the page of the repository has a part for every suite, and gets its charts
   try {
     const page = fileURLToPath(new URL("../../../docs/benchmarks.md", import.meta.url));
     writeFileSync(`${folder}benchmarks.md`, readFileSync(page));
+    const { settings } = resultLine();
     const lines = [
       resultLine(),
+      resultLine({ settings: { ...settings, database: "given" } }, 2_000),
       resultLine({ suite: "peers", scenario: "queen-one" }),
       resultLine({ suite: "growth", scenario: "groups-1" }),
       resultLine({ suite: "memory", scenario: "idle-1" }),
@@ -62,6 +67,7 @@ test("the page of the repository has a part for every suite, and gets its charts
       /commit 0123456789ab; 2 cores \(a processor\), 8 GB; Node 20\.20\.0; PostgreSQL 18\.0/,
     );
     assert.match(text, /\| S1 \| 1,000 \|/);
+    assert.match(text, /\(given\)[^]*\| S1 \| 2,000 \|/);
   } finally {
     rmSync(folder, { recursive: true });
   }
