@@ -67,7 +67,7 @@ test("the page of the repository has a part for every suite, and gets its charts
       /commit 0123456789ab; 2 cores \(a processor\), 8 GB; Node 20\.20\.0; PostgreSQL 18\.0/,
     );
     assert.match(text, /\| S1 \| 1,000 \|/);
-    assert.match(text, /\(given\)[^]*\| S1 \| 2,000 \|/);
+    assert.match(text, /\(given\)[\s\S]*\| S1 \| 2,000 \|/);
   } finally {
     rmSync(folder, { recursive: true });
   }
