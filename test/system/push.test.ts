@@ -260,6 +260,48 @@ test("payload: missing and null are null, anything else comes back as it is", as
   assert.deepEqual(dataOf(messages), [null, null, false, 0, "", []]);
 });
 
+test("neighbours in a push have answers of their own, whatever they share", async () => {
+  const queue = newQueue();
+  const one = "00000000-0000-4000-8000-000000000001";
+  const other = "00000000-0000-4000-8000-000000000002";
+  const [known] = await client.push([{ queue, partition: "b", transactionId: "known" }]);
+  const shapes: [partition: string, traceId?: string][] = [
+    ["a", one],
+    ["a", one],
+    ["a", other],
+    ["a"],
+    ["b"],
+    ["b", other],
+    ["a", other],
+    ["a", one],
+  ];
+  const items: PushItem[] = shapes.map(([partition, traceId], n) => ({
+    queue,
+    partition,
+    transactionId: `t${n}`,
+    ...(traceId === undefined ? {} : { traceId }),
+  }));
+  items.splice(5, 0, { queue, partition: "b", transactionId: "known", traceId: one });
+  const results = await client.push(items);
+
+  const { message_id: id, transaction_id, status } = results.splice(5, 1)[0]!;
+  assert.deepEqual([id, transaction_id, status], [known!.message_id, "known", "duplicate"]);
+  const stored = await system.database.query(
+    `select m.id, m.transaction_id, m.trace_id, p.name as partition
+       from queen.messages m join queen.partitions p on p.id = m.partition_id
+      where m.id = any ($1::uuid[]) order by m.transaction_id`,
+    [results.map((result) => result.message_id)],
+  );
+  assert.deepEqual(
+    stored.map((row) => [row.id, row.transaction_id, row.trace_id, row.partition]),
+    shapes.map(([partition, traceId], n) => [results[n]!.message_id, `t${n}`, traceId ?? null, partition]),
+  );
+  assert.deepEqual(
+    results.map((result) => [result.transaction_id, result.trace_id, result.status, result.queueName]),
+    shapes.map(([, traceId], n) => [`t${n}`, traceId ?? null, "queued", queue]),
+  );
+});
+
 test("an empty transactionId or traceId is an absent one", async () => {
   const queue = newQueue();
   const results = await client.push([

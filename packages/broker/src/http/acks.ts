@@ -2,7 +2,7 @@
 import { BrokerError } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
 import { type AckItem, type AckStatus, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
-import { flat } from "../operations/flat.ts";
+import { flat, flatByIndex } from "../operations/flat.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
 import type { OperationSpan } from "../tracing.ts";
@@ -98,9 +98,4 @@ const answerTail = ({ success, error, released, dlq, lane }: AckResult): string 
       `"leaseReleased":${released},"dlq":${dlq}}`,
   );
 
-/** How the answer about an ack begins, made once for each index. */
-function answerHead(index: number): string {
-  answerHeads[index] ??= flat(`${index === 0 ? "" : ","}{"index":${index},"transactionId":`);
-  return answerHeads[index];
-}
-const answerHeads: string[] = [];
+const answerHead = flatByIndex((index) => `${index === 0 ? "" : ","}{"index":${index},"transactionId":`);

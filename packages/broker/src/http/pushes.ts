@@ -3,7 +3,7 @@ import { BrokerError, offsetSuffix } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
 import type { MaintenanceModes } from "../control/maintenance.ts";
 import type { Lane } from "../lanes/lane.ts";
-import { flat } from "../operations/flat.ts";
+import { flat, flatByIndex } from "../operations/flat.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { type PushItem, parsePushBody } from "../operations/push-body.ts";
 import { readTraceparent } from "../operations/traceparent.ts";
@@ -98,10 +98,4 @@ function pushAnswer({ items, lanes, offsets, isDuplicate, strandedItems }: PushR
 }
 
 const itemHead = (index: number): string => `${index === 0 ? "" : ","}{"index":${index},"status":`;
-
-/** How the answer about a queued message begins, made once for each index. */
-function queuedHead(index: number): string {
-  queuedHeads[index] ??= flat(`${itemHead(index)}"queued","transaction_id":`);
-  return queuedHeads[index];
-}
-const queuedHeads: string[] = [];
+const queuedHead = flatByIndex((index) => `${itemHead(index)}"queued","transaction_id":`);

@@ -6,3 +6,12 @@ export function flat(text: string): string {
   text.charCodeAt(0);
   return text;
 }
+
+/** Texts in one piece that depend on nothing but an index, each made once. */
+export function flatByIndex(make: (index: number) => string): (index: number) => string {
+  const made: string[] = [];
+  return (index) => {
+    made[index] ??= flat(make(index));
+    return made[index];
+  };
+}
