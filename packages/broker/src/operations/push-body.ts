@@ -173,18 +173,19 @@ export class PushItemReader {
       starts[PARTITION] === 0 ? DEFAULT_PARTITION : this.name(PARTITION, this.partitions, path, index);
 
     let transactionId = this.optionalString(TRANSACTION_ID, path, index);
+    const isGiven = transactionId !== undefined;
     let transactionIdJson: string;
-    if (transactionId !== undefined && (seen[TRANSACTION_ID]! & SEEN_ESCAPE) === 0) {
-      transactionIdJson = text.slice(starts[TRANSACTION_ID], ends[TRANSACTION_ID]);
-      hash(scanner.bytes, starts[TRANSACTION_ID]! + 1, ends[TRANSACTION_ID]! - 1, key);
-    } else {
-      transactionId ??= this.newTransactionId();
-      transactionIdJson = encodeString(transactionId);
-      hashText(transactionId, key);
-    }
-    if (seen[TRANSACTION_ID] !== 0 || transactionId.length > TRANSACTION_ID_LENGTH_MAX) {
+    if (transactionId === undefined) transactionId = this.newTransactionId();
+    else if (seen[TRANSACTION_ID] !== 0 || transactionId.length > TRANSACTION_ID_LENGTH_MAX) {
       const options = { lengthMax: TRANSACTION_ID_LENGTH_MAX };
       checkName(transactionId, `${path}[${index}].transactionId`, options);
+    }
+    if (isGiven && (seen[TRANSACTION_ID]! & SEEN_ESCAPE) === 0) {
+      transactionIdJson = text.slice(starts[TRANSACTION_ID], ends[TRANSACTION_ID]);
+      hash(scanner.bytes, starts[TRANSACTION_ID]! + 1, ends[TRANSACTION_ID]! - 1, keyHalves);
+    } else {
+      transactionIdJson = encodeString(transactionId);
+      hashText(transactionId, keyHalves);
     }
 
     let traceIdJson = "null";
@@ -207,8 +208,8 @@ export class PushItemReader {
       transactionId,
       transactionIdJson,
       traceIdJson,
-      keyHigh: key[0]!,
-      keyLow: key[1]!,
+      keyHigh: keyHalves[0]!,
+      keyLow: keyHalves[1]!,
       fragment,
     };
   }
@@ -281,7 +282,7 @@ interface KeyMemory extends Place {
   readonly field: number;
 }
 
-const key = new Uint32Array(2);
+const keyHalves = new Uint32Array(2);
 
 const FIELDS = ["queue", "partition", "transactionId", "traceId", "payload", "data", "traceparent"];
 const QUEUE = 0;
