@@ -5,6 +5,7 @@
  */
 import type { Ack, DataPlane } from "./data-plane.ts";
 import type { AckResult } from "./message.ts";
+import { soon } from "./soon.ts";
 
 interface Waiting {
   readonly acks: readonly Ack[];
@@ -21,11 +22,6 @@ interface Line {
 
 // Of the 10,000 that a broker takes; a batch of one delivery is not split.
 const ACKS_PER_CALL_MAX = 1_000;
-
-// Node's, Bun's and Deno's next turn; a timer of a browser is later than that.
-const soon: (work: () => void) => void =
-  (globalThis as { setImmediate?: (work: () => void) => void }).setImmediate ??
-  ((work) => void setTimeout(work, 0));
 
 export class Acker {
   readonly #data: DataPlane;
@@ -46,7 +42,6 @@ export class Acker {
       line.waiting.push({ acks, resolve, reject });
       if (line.isSending) return;
       line.isSending = true;
-      // Acks that the same turn of the event loop brings go along.
       soon(() => void this.#send(name, line));
     });
   }

@@ -7,6 +7,7 @@
 import { type DataPlane, type PushItem, pushKey, type WireItem, wireItem } from "./data-plane.ts";
 import { ServerError } from "./errors.ts";
 import type { PushResult } from "./message.ts";
+import { soon } from "./soon.ts";
 
 type Headers = Readonly<Record<string, string>> | undefined;
 
@@ -31,9 +32,9 @@ interface Line {
 }
 
 const CALLS_MAX = 2;
-// Where it is so many for each, those that wait are shared by the calls that are free: one is worked on while another is
-// on its way.
-const WORTH_A_CALL = 16;
+// Where it is so many for each, the lanes that wait are shared by the calls that are free: one is worked on while another
+// is on its way.
+const LANES_WORTH_A_CALL = 16;
 // What is gathered stays small enough for a quick answer; a single push of any size goes by itself.
 const GATHERED_ITEMS_MAX = 1_000;
 const GATHERED_CHARACTERS_MAX = 256 * 1024;
@@ -71,11 +72,10 @@ export class Pusher {
     if (this.#lines.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** After the present step of the event loop's work, so that pushes which it makes go along. */
   #sendSoon(queue: string, line: Line): void {
     if (line.isDue) return;
     line.isDue = true;
-    queueMicrotask(() => {
+    soon(() => {
       line.isDue = false;
       this.#send(queue, line);
     });
@@ -120,18 +120,25 @@ export class Pusher {
 
 const newLine = (): Line => ({ waiting: [], partitions: new Set(), calls: new Map(), isDue: false });
 
-/** How many of those that wait for a broker its next call takes. */
-function shareOf({ waiting }: Line, home: string, callsFree: number): number {
-  let count = 0;
-  for (const push of waiting) if (push.home === home) count += 1;
-  const share = Math.ceil(count / callsFree);
-  return share < WORTH_A_CALL ? count : share;
+/** How many of the lanes that wait for a broker its next call takes. */
+function shareOf({ waiting, partitions }: Line, home: string, callsFree: number): number {
+  if (callsFree === 1) return Infinity;
+  const lanes = new Set<string>();
+  for (const push of waiting)
+    if (push.home === home)
+      for (const { partition } of push.items) if (!partitions.has(partition)) lanes.add(partition);
+  const share = Math.ceil(lanes.size / callsFree);
+  return share < LANES_WORTH_A_CALL ? Infinity : share;
 }
 
-/** What the next call takes along; a push stays behind an earlier one of its lanes that is under way or stays. */
+/**
+ * What the next call takes along: some lanes, and of these all that wait. A push stays behind an earlier one of its lanes
+ * that is under way or stays.
+ */
 function next(line: Line): Waiting[] {
   const taken: Waiting[] = [];
   const stay: Waiting[] = [];
+  const lanes = new Set<string>();
   const passed = new Set(line.partitions);
   let items = 0;
   let characters = 0;
@@ -140,14 +147,17 @@ function next(line: Line): Waiting[] {
     const isFull =
       items + push.items.length > GATHERED_ITEMS_MAX ||
       characters + push.characters > GATHERED_CHARACTERS_MAX;
-    if ((isFull && taken.length > 0) || taken.length >= share || stay.length === PASSED_MAX) break;
+    if ((isFull && taken.length > 0) || stay.length === PASSED_MAX) break;
     const callsFree = CALLS_MAX - (line.calls.get(push.home) ?? 0);
-    const goesAlong = taken[0] ? taken[0].home === push.home : callsFree > 0;
-    if (goesAlong && push.items.every(({ partition }) => !passed.has(partition))) {
+    const hasRoom = taken[0] ? taken[0].home === push.home : callsFree > 0;
+    const goesAlong = ({ partition }: WireItem): boolean =>
+      !passed.has(partition) && (lanes.size < share || lanes.has(partition));
+    if (hasRoom && push.items.every(goesAlong)) {
       if (!taken[0]) share = shareOf(line, push.home, callsFree);
       taken.push(push);
       items += push.items.length;
       characters += push.characters;
+      for (const { partition } of push.items) lanes.add(partition);
     } else {
       stay.push(push);
       for (const { partition } of push.items) passed.add(partition);
@@ -155,6 +165,6 @@ function next(line: Line): Waiting[] {
   }
   if (taken.length === 0) return taken;
   line.waiting = [...stay, ...line.waiting.slice(taken.length + stay.length)];
-  for (const push of taken) for (const { partition } of push.items) line.partitions.add(partition);
+  for (const partition of lanes) line.partitions.add(partition);
   return taken;
 }

@@ -68,22 +68,52 @@ test("pushes made in one go share a request, and each hears of its own", async (
     assert.deepEqual([result?.index, result?.partitionId], [0, `lane-${number}`]);
 });
 
-test("many pushes made in one go are shared by two requests, but for those of a lane", async () => {
+test("many pushes made in one go are shared by two requests, lane by lane", async () => {
   const lanes = Array.from({ length: 50 }, (_, number) => `lane-${number}`);
   const pushes = [...lanes, "lane-0", "lane-49"].map((lane, number) => push(lane, number));
   await untilRequests(2);
   assert.deepEqual(
     requests.map(({ payloads }) => payloads),
     [
-      Array.from({ length: 26 }, (_, number) => number),
-      [...Array.from({ length: 24 }, (_, number) => 26 + number), 51],
+      [...Array.from({ length: 25 }, (_, number) => number), 50],
+      [...Array.from({ length: 25 }, (_, number) => 25 + number), 51],
     ],
   );
-  requests[0]?.answer();
-  await untilRequests(3);
-  assert.deepEqual(requests[2]?.payloads, [50]);
   for (const request of requests) request.answer();
   await Promise.all(pushes);
+});
+
+test("many pushes to one lane are one request", async () => {
+  const numbers = Array.from({ length: 64 }, (_, number) => number);
+  const pushes = numbers.map((number) => push("lane", number));
+  await untilRequests(1);
+  requests[0]?.answer();
+  await Promise.all(pushes);
+  assert.deepEqual(
+    requests.map(({ payloads }) => payloads),
+    [numbers],
+  );
+});
+
+test("who pushes again on hearing of an answer goes with those that waited for it", async () => {
+  const again = ["a", "b", "c"].map(async (lane, number) => {
+    await push(lane, number);
+    await push(`${lane}${lane}`, `${number} again`);
+  });
+  await untilRequests(1);
+  const waited = push("a", "waited");
+  await new Promise(setImmediate);
+  requests[0]?.answer();
+  await untilRequests(2);
+  requests[1]?.answer();
+  await Promise.all([...again, waited]);
+  assert.deepEqual(
+    requests.map(({ payloads }) => payloads),
+    [
+      [0, 1, 2],
+      ["waited", "0 again", "1 again", "2 again"],
+    ],
+  );
 });
 
 test("two requests of a queue are under way; what comes meanwhile goes together in the next", async () => {

@@ -1,0 +1,20 @@
+/** A certificate for localhost that signs itself, valid for a century, with its key: for tests, and good for nothing else. */
+export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBnDCCAUGgAwIBAgIUTe+MY2AzSc1czxleP2Syi4UMYoIwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTExNzIwMjIxOFoYDzIxMjYxMDI0
+MjAyMjE4WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAQxyALPQ4V2t3IZyWeUM57yEns/oMRkPLLZkypy/NKjDsNqm5sjo9O3
+Uc4G6OBRhvTfSwJD8awhJ845ia07BLlto28wbTAdBgNVHQ4EFgQU2dt+Tfklm/Bt
+KjZio+SsdoKisMgwHwYDVR0jBBgwFoAU2dt+Tfklm/BtKjZio+SsdoKisMgwDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSQAwRgIhAP1xoTdgXZ23bWDlDR22vzF+eh63xgkQ44ORu+Me0/X8AiEA
+7I6Z26ttAahlJgERtdiH/+BAC/GPiFss74vyfqNpOwY=
+-----END CERTIFICATE-----
+`;
+
+export const KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg2cov5bOVM9u2y40e
+esqUG032+2W2hPGYmX4UhXLNnb+hRANCAAQxyALPQ4V2t3IZyWeUM57yEns/oMRk
+PLLZkypy/NKjDsNqm5sjo9O3Uc4G6OBRhvTfSwJD8awhJ845ia07BLlt
+-----END PRIVATE KEY-----
+`;
