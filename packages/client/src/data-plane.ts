@@ -16,13 +16,6 @@ export interface PushItem {
   readonly payload: unknown;
 }
 
-/** An item as JSON, and where it goes. */
-export interface WireItem {
-  readonly queue: string;
-  readonly partition: string;
-  readonly json: string;
-}
-
 export interface PopRequest {
   readonly queue: string | undefined;
   readonly partition: string | undefined;
@@ -69,7 +62,7 @@ export interface TransactionResult {
   readonly acked: readonly { readonly transactionId: string; readonly dlq: boolean }[];
 }
 
-interface WirePushResult {
+export interface WirePushResult {
   readonly status: PushResult["status"];
   readonly transaction_id: string;
   readonly message_id?: string;
@@ -106,32 +99,19 @@ const LONG_POLL_GRACE_MILLIS = 5_000;
 const ACK_RETRIES = 10;
 
 export function pushItem(queue: string, partition: string | undefined, message: NewMessage): PushItem {
-  return {
+  const item = {
     queue,
     partition: message.partition ?? partition ?? DEFAULT_PARTITION,
     transactionId: message.transactionId || uuidV7(),
-    ...(message.traceId === undefined ? {} : { traceId: message.traceId }),
     // JSON has no undefined, and a field without a value would be lost.
     payload: message.data === undefined ? null : message.data,
   };
+  return message.traceId === undefined ? item : { ...item, traceId: message.traceId };
 }
-
-export const wireItem = (item: PushItem): WireItem => ({
-  queue: item.queue,
-  partition: item.partition,
-  json: JSON.stringify(item),
-});
 
 /** Requests of one key are of one lane, or of one queue and group. */
 export const affinityKey = (queue = "*", partition = "*", group = QUEUE_MODE_GROUP): string =>
   `${queue}:${partition}:${group}`;
-
-/** The key of a push: its lane's, if it is of one. */
-export function pushKey(items: readonly WireItem[]): string {
-  const [{ queue, partition }] = items as [WireItem];
-  const isOneLane = items.every((item) => item.partition === partition);
-  return affinityKey(queue, isOneLane ? partition : undefined);
-}
 
 export class DataPlane {
   readonly #transport: Transport;
@@ -140,27 +120,26 @@ export class DataPlane {
     this.#transport = transport;
   }
 
-  /** Every item has a transactionId, so a push without an answer is sent again without harm. */
-  async push(items: readonly WireItem[], key: string, options: CallOptions = {}): Promise<PushResult[]> {
-    const results: PushResult[] = [];
+  /**
+   * The items are JSON. Every one has a transactionId, so a push without an answer is sent again without harm. Results come
+   * in the order of the items.
+   */
+  async push(
+    items: readonly string[],
+    key: string,
+    options: CallOptions = {},
+  ): Promise<readonly WirePushResult[]> {
+    const results: (readonly WirePushResult[])[] = [];
     for (let from = 0; from < items.length; from += PUSH_ITEMS_MAX) {
-      const part = items.slice(from, from + PUSH_ITEMS_MAX);
-      const answer = await this.#transport.send<WirePushResult[]>("POST", "/api/v1/push", {
+      const answer = await this.#transport.send<readonly WirePushResult[]>("POST", "/api/v1/push", {
         ...given(options),
-        json: `{"items":[${part.map(({ json }) => json).join(",")}]}`,
+        json: `{"items":[${items.slice(from, from + PUSH_ITEMS_MAX).join(",")}]}`,
         repeatable: true,
         affinityKey: key,
       });
-      for (const [index, result] of answer.body.entries())
-        results.push({
-          index: from + index,
-          status: result.status,
-          transactionId: result.transaction_id,
-          messageId: result.message_id,
-          partitionId: result.partition_id,
-        });
+      results.push(answer.body);
     }
-    return results;
+    return results.length === 1 ? results[0]! : results.flat();
   }
 
   /** Where requests of a key belong, see `Transport.home`. */

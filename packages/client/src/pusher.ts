@@ -4,16 +4,19 @@
  * in one call at a time, so its messages keep the order in which they were pushed, awaited or not. Lanes that belong to
  * different brokers do not share a call.
  */
-import { type DataPlane, type PushItem, pushKey, type WireItem, wireItem } from "./data-plane.ts";
+import { affinityKey, type DataPlane, type PushItem, type WirePushResult } from "./data-plane.ts";
 import { ServerError } from "./errors.ts";
 import type { PushResult } from "./message.ts";
+import { pushJson } from "./push-json.ts";
 import { soon } from "./soon.ts";
 
 type Headers = Readonly<Record<string, string>> | undefined;
 
 interface Waiting {
-  readonly items: readonly WireItem[];
+  /** Each as JSON. */
+  readonly items: readonly string[];
   readonly characters: number;
+  readonly partitions: ReadonlySet<string>;
   readonly key: string;
   /** The broker that it goes to first. */
   readonly home: string;
@@ -54,15 +57,22 @@ export class Pusher {
 
   /** The items are of one queue, and there is at least one. */
   async push(items: readonly PushItem[], headers: Headers): Promise<PushResult[]> {
-    const wired = items.map(wireItem);
-    const characters = wired.reduce((sum, { json }) => sum + json.length, 0);
-    const { queue } = wired[0]!;
-    const key = pushKey(wired);
+    const wired: string[] = [];
+    const partitions = new Set<string>();
+    let characters = 0;
+    for (const item of items) {
+      const json = pushJson(item);
+      characters += json.length;
+      wired.push(json);
+      partitions.add(item.partition);
+    }
+    const { queue, partition } = items[0]!;
+    const key = affinityKey(queue, partitions.size === 1 ? partition : undefined);
     const home = this.#data.home(key);
     const line = this.#lines.get(queue) ?? newLine();
     this.#lines.set(queue, line);
     return new Promise((resolve, reject) => {
-      line.waiting.push({ items: wired, characters, key, home, headers, resolve, reject });
+      line.waiting.push({ items: wired, characters, partitions, key, home, headers, resolve, reject });
       this.#sendSoon(queue, line);
     });
   }
@@ -88,7 +98,8 @@ export class Pusher {
       line.calls.set(home, (line.calls.get(home) ?? 0) + 1);
       void this.#call(sent).then(() => {
         line.calls.set(home, line.calls.get(home)! - 1);
-        for (const { items } of sent) for (const { partition } of items) line.partitions.delete(partition);
+        for (const { partitions } of sent)
+          for (const partition of partitions) line.partitions.delete(partition);
         this.#sendSoon(queue, line);
       });
     }
@@ -105,8 +116,7 @@ export class Pusher {
       });
       let from = 0;
       for (const push of pushes) {
-        const own = results.slice(from, from + push.items.length);
-        push.resolve(own.map((result, index) => ({ ...result, index })));
+        push.resolve(results.slice(from, from + push.items.length).map(pushResult));
         from += push.items.length;
       }
     } catch (error) {
@@ -118,6 +128,14 @@ export class Pusher {
   }
 }
 
+const pushResult = (result: WirePushResult, index: number): PushResult => ({
+  index,
+  status: result.status,
+  transactionId: result.transaction_id,
+  messageId: result.message_id,
+  partitionId: result.partition_id,
+});
+
 const newLine = (): Line => ({ waiting: [], partitions: new Set(), calls: new Map(), isDue: false });
 
 /** How many of the lanes that wait for a broker its next call takes. */
@@ -126,7 +144,7 @@ function shareOf({ waiting, partitions }: Line, home: string, callsFree: number)
   const lanes = new Set<string>();
   for (const push of waiting)
     if (push.home === home)
-      for (const { partition } of push.items) if (!partitions.has(partition)) lanes.add(partition);
+      for (const partition of push.partitions) if (!partitions.has(partition)) lanes.add(partition);
   const share = Math.ceil(lanes.size / callsFree);
   return share < LANES_WORTH_A_CALL ? Infinity : share;
 }
@@ -150,21 +168,26 @@ function next(line: Line): Waiting[] {
     if ((isFull && taken.length > 0) || stay.length === PASSED_MAX) break;
     const callsFree = CALLS_MAX - (line.calls.get(push.home) ?? 0);
     const hasRoom = taken[0] ? taken[0].home === push.home : callsFree > 0;
-    const goesAlong = ({ partition }: WireItem): boolean =>
+    const mayGo = (partition: string): boolean =>
       !passed.has(partition) && (lanes.size < share || lanes.has(partition));
-    if (hasRoom && push.items.every(goesAlong)) {
+    if (hasRoom && every(push.partitions, mayGo)) {
       if (!taken[0]) share = shareOf(line, push.home, callsFree);
       taken.push(push);
       items += push.items.length;
       characters += push.characters;
-      for (const { partition } of push.items) lanes.add(partition);
+      for (const partition of push.partitions) lanes.add(partition);
     } else {
       stay.push(push);
-      for (const { partition } of push.items) passed.add(partition);
+      for (const partition of push.partitions) passed.add(partition);
     }
   }
   if (taken.length === 0) return taken;
   line.waiting = [...stay, ...line.waiting.slice(taken.length + stay.length)];
   for (const partition of lanes) line.partitions.add(partition);
   return taken;
+}
+
+function every<T>(values: Iterable<T>, test: (value: T) => boolean): boolean {
+  for (const value of values) if (!test(value)) return false;
+  return true;
 }

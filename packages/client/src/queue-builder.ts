@@ -228,9 +228,10 @@ export class QueueBuilder<Out = unknown, In = Out, Unit = readonly Message<Out>[
   async #items(messages: readonly NewMessage<In>[], partition: string | undefined): Promise<PushItem[]> {
     const queue = this.#name();
     const items: PushItem[] = [];
-    for (const [index, message] of messages.entries()) {
+    for (const message of messages) {
       const result = this.#schema && (await validate(this.#schema, message.data));
-      if (result?.issues) throw new InvalidPayloadError(index, result.issues, describeIssues(result.issues));
+      if (result?.issues)
+        throw new InvalidPayloadError(items.length, result.issues, describeIssues(result.issues));
       items.push(pushItem(queue, partition, message));
     }
     return items;

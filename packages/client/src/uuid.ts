@@ -3,18 +3,27 @@ const RANDOM_BYTES = 10;
 // Random bytes for many ids at once: asking for them costs far more than having them.
 const pool = new Uint8Array(256 * RANDOM_BYTES);
 let used = pool.length;
+let lastMillis = -1;
+let lastTime = "";
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+const DIGITS = "0123456789abcdef";
+const VARIANTS = "89ab";
 
 export function uuidV7(nowMillis: number = Date.now()): string {
   if (used === pool.length) {
     crypto.getRandomValues(pool);
     used = 0;
   }
-  const millis = nowMillis.toString(16).padStart(12, "0");
-  const version = HEX[0x70 | (pool[used]! & 0x0f)]! + HEX[pool[used + 1]!]!;
-  const variant = HEX[0x80 | (pool[used + 2]! & 0x3f)]! + HEX[pool[used + 3]!]!;
-  let rest = "";
-  for (let index = 4; index < RANDOM_BYTES; index++) rest += HEX[pool[used + index]!]!;
+  if (nowMillis !== lastMillis) {
+    lastMillis = nowMillis;
+    const time = nowMillis.toString(16).padStart(12, "0");
+    lastTime = `${time.slice(0, 8)}-${time.slice(8)}-7`;
+  }
+  const at = used;
   used += RANDOM_BYTES;
-  return `${millis.slice(0, 8)}-${millis.slice(8)}-${version}-${variant}-${rest}`;
+  const hex = (index: number): string => HEX[pool[at + index]!]!;
+  const loose = pool[at + 2]!;
+  const a = hex(0) + DIGITS[loose & 0xf]!;
+  const b = VARIANTS[pool[at + 3]! & 3]! + hex(1) + DIGITS[loose >> 4]!;
+  return `${lastTime}${a}-${b}-${hex(4)}${hex(5)}${hex(6)}${hex(7)}${hex(8)}${hex(9)}`;
 }
