@@ -40,7 +40,7 @@ export const USAGE = `usage: npm run bench -- [scenario …] [option …]
   --report             draw the charts and write the tables of docs/benchmarks.md from bench/results
   --rounds N           rounds of each row, in random order (3)
   --seconds N          length of a measured window (8)
-  --warmup N           seconds before the window opens (2)
+  --warmup N           seconds before the window opens (5)
   --database-url URL   a PostgreSQL server to create the databases in; without it an embedded one is started
   --workers N          worker processes of the broker
   --payload KIND       padding of the payloads: plain, which compresses well, or random (plain)
@@ -86,7 +86,7 @@ export function readOptions(args: readonly string[]): Options {
     names: byWord ? positionals.slice(1) : positionals,
     rounds: count("--rounds", values.rounds, values.quick ? 1 : 3, 1, 100),
     seconds: quantity("--seconds", values.seconds, values.quick ? 1 : 8, 0.1, 600),
-    warmupSeconds: quantity("--warmup", values.warmup, values.quick ? 0.5 : 2, 0, 600),
+    warmupSeconds: quantity("--warmup", values.warmup, values.quick ? 0.5 : 5, 0, 600),
     databaseUrl: values["database-url"] ?? null,
     workers: values.workers === undefined ? null : count("--workers", values.workers, 1, 1, 64),
     padding: values.payload,

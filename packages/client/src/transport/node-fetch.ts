@@ -20,6 +20,8 @@ const PROBE_MILLIS = 10_000;
 const NAME = /^[!#$%&'*+\-.^_`|~\w]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
 const TARGET = /^\/[\x21-\x7e]*$/;
+// What they say is not for whoever sends a request to say.
+const OF_THE_CONNECTION = ["connection", "content-length", "transfer-encoding"];
 const WITH_BODY = new Set(["POST", "PUT", "PATCH"]);
 
 export function nodeFetch(node: Node): Fetch {
@@ -50,15 +52,19 @@ class Origin {
   }
 
   async fetch(path: string, { method, headers, body, signal }: Parameters<Fetch>[1]): Promise<Fetched> {
-    let head = `${method} ${targetOf(path)} HTTP/1.1\r\nhost: ${this.#url.host}\r\n`;
+    // Of a name in two spellings the last one counts.
+    const fields = new Map([["host", this.#url.host]]);
     for (const name in headers) {
       const value = headers[name]!;
       if (!NAME.test(name) || !VALUE.test(value))
         throw new Error(`the header ${JSON.stringify(name)} has characters that HTTP does not allow`);
-      head += `${name}: ${value}\r\n`;
+      fields.set(name.toLowerCase(), value);
     }
-    if (body !== undefined) head += `content-length: ${this.#node.Buffer.byteLength(body)}\r\n`;
-    else if (WITH_BODY.has(method)) head += "content-length: 0\r\n";
+    for (const name of OF_THE_CONNECTION) fields.delete(name);
+    if (body !== undefined) fields.set("content-length", String(this.#node.Buffer.byteLength(body)));
+    else if (WITH_BODY.has(method)) fields.set("content-length", "0");
+    let head = `${method} ${targetOf(path)} HTTP/1.1\r\n`;
+    for (const [name, value] of fields) head += `${name}: ${value}\r\n`;
     if (signal.aborted) throw new Error("aborted");
     const connection = this.#idle.pop() ?? this.#connect();
     const unlink = onAbort(signal, () => connection.close(new Error("aborted")));
