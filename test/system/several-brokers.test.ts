@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type Fleet, type FleetWorker, park, startFleet } from "../support/fleet.ts";
 import { until } from "../support/moments.ts";
+import { isPooled } from "../support/pooled.ts";
 import { newQueue, numbered, startSystem } from "../support/system.ts";
 
 for (const bus of ["on", "off"] as const) {
@@ -104,6 +105,38 @@ for (const bus of ["on", "off"] as const) {
         assert.equal(all.filter(({ status }) => status === "queued").length, 1, `round ${round}`);
         assert.equal(new Set(all.map((result) => result.message_id)).size, 1, `round ${round}`);
       }
+    });
+
+    // Who reads where is told by the bus.
+    const testToldByBus = bus === "off" || isPooled ? () => undefined : test;
+    testToldByBus("workers that read the same lanes look at different ones first", async () => {
+      const told = newQueue();
+      await acquainted(told);
+      for (const [index, reader] of workers.entries()) {
+        for (const writer of workers) {
+          if (writer === reader) continue;
+          // Whoever heard of this heard before it that somebody reads there.
+          const partition = `${index} ${writer.name}`;
+          await writer.client.push([{ queue: told, partition, payload: 0 }]);
+          await reader.client.pop(told, { partition, autoAck: true });
+          const waiter = await park(reader, told, { partition, autoAck: true });
+          await writer.client.push([{ queue: told, partition, payload: 1 }]);
+          assert.equal((await waiter.answer).messages.length, 1);
+        }
+      }
+      const triedInVain = async ({ client }: FleetWorker): Promise<number> => {
+        const { states } = (await client.request("GET", "/metrics")).json.pops;
+        return states.LEASING.count - states.FETCHING.count;
+      };
+      const before = await Promise.all(workers.map(triedInVain));
+      const queue = newQueue();
+      const lanes = Array.from({ length: 90 }, (_, lane) => `lane ${lane}`);
+      await workers[0].client.push(lanes.map((partition) => ({ queue, partition, payload: partition })));
+      const popped: unknown[] = [];
+      for (let round = 0; round < 5; round++)
+        for (const { client } of workers) popped.push((await client.pop(queue)).messages[0]!.data);
+      assert.equal(new Set(popped).size, 15);
+      assert.deepEqual(await Promise.all(workers.map(triedInVain)), before, "nobody tried another's lane");
     });
   });
 }

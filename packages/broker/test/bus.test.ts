@@ -10,11 +10,12 @@ const HOUR_MS = 3_600_000;
 
 interface Said {
   readonly hello?: boolean;
+  readonly reads?: boolean;
   readonly lanes?: [number, number, number][];
 }
 
 /** A bus whose notifications are answered when the test says so. */
-async function listeningBus(gatherMs: number) {
+async function listeningBus(gatherMs: number, reads = false) {
   const said: { message: Said; answer: () => void }[] = [];
   let hear = (_channel: string, _payload: string): void => {};
   const session = {
@@ -33,6 +34,7 @@ async function listeningBus(gatherMs: number) {
     connect: async () => session as unknown as Session,
     listener: { reconnected: () => undefined } as unknown as BusListener,
     gatherMs,
+    reads: () => reads,
     now: () => 0,
     log: () => undefined,
   });
@@ -96,5 +98,19 @@ test("who says hello while a notification is under way is answered after it", as
     assert.equal(said.length, 1, "now, and not with the next sign of life");
   } finally {
     await bus.stop();
+  }
+});
+
+test("whether anybody reads here is said to whoever says hello, and at once when it begins", async () => {
+  for (const reads of [false, true]) {
+    const { bus, next, heard } = await listeningBus(0, reads);
+    try {
+      heard({ hello: true });
+      assert.equal((await next()).reads, reads);
+      bus.beganToRead();
+      assert.equal((await next()).reads, true);
+    } finally {
+      await bus.stop();
+    }
   }
 });

@@ -1,19 +1,20 @@
 /** FIFO of operations of one kind. Full means refuse now, not grow. */
+import { Fifo } from "../fifo.ts";
+
 export class OperationQueue<T> {
   readonly lengthMax: number;
-  #items: (T | undefined)[] = [];
-  #head = 0;
+  readonly #items = new Fifo<T>();
 
   constructor(lengthMax: number) {
     this.lengthMax = lengthMax;
   }
 
   get length(): number {
-    return this.#items.length - this.#head;
+    return this.#items.length;
   }
 
   get first(): T | undefined {
-    return this.#items[this.#head];
+    return this.#items.first;
   }
 
   /** False: full, and the item was not taken. */
@@ -24,16 +25,6 @@ export class OperationQueue<T> {
   }
 
   shift(): T | undefined {
-    if (this.length === 0) return undefined;
-    const item = this.#items[this.#head];
-    this.#items[this.#head++] = undefined;
-    if (this.#head === this.#items.length) {
-      this.#items = [];
-      this.#head = 0;
-    } else if (this.#head > 1024 && this.#head * 2 > this.#items.length) {
-      this.#items = this.#items.slice(this.#head);
-      this.#head = 0;
-    }
-    return item;
+    return this.#items.shift();
   }
 }

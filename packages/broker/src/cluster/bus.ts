@@ -3,11 +3,11 @@
  * its own. Everything is correct without it, only slower: whoever misses a hint finds it by looking.
  *
  *   { from, lanes?: [[partition, queue, next offset], …], released?: [partition, …], queues?: [id, …],
- *     rewritten?: [partition, …], state?, nudged?: [queue name, …], hello?, here? }
+ *     rewritten?: [partition, …], state?, nudged?: [queue name, …], hello?, reads? }
  *
  * Hints gather while a notification is under way, and until some milliseconds after it began, and go together in the
  * next: to notify is a commit, and wakes everybody. Nothing is sent while nobody else listens: workers say hello when
- * they come and `here` every few seconds.
+ * they come, and every few seconds that they are there and whether anybody reads there.
  *
  * Something between may swallow notifications. A pooler that lends sessions by the transaction does: who listens there
  * leaves a session behind that listens for nobody, and hears itself only by chance. So the bus does not even try
@@ -17,6 +17,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Session } from "../postgres/session.ts";
 import { notify } from "../postgres/statements.ts";
+import { Peers } from "./peers.ts";
 
 export interface BusListener {
   appended(partition: number, queue: number, nextOffset: number): void;
@@ -38,6 +39,8 @@ export interface BusOptions {
   readonly listener: BusListener;
   /** How long after the begin of a notification the next one begins, unless there is enough to fill it. */
   readonly gatherMs: number;
+  /** Whether somebody pops here, or did a moment ago. */
+  readonly reads: () => boolean;
   readonly now: () => number;
   readonly log: (level: "info" | "warn", message: string) => void;
 }
@@ -51,12 +54,12 @@ interface BusMessage {
   readonly state?: boolean;
   readonly nudged?: readonly string[];
   readonly hello?: boolean;
+  readonly reads?: boolean;
 }
 
 const CHANNEL = "queen";
 const BY_LOOKING = "new messages of other brokers are found by looking";
 const HERE_EVERY_MS = 5_000;
-const PEER_GONE_MS = 16_000;
 // Two times of hearing nothing of what was sent, on a busy machine.
 const HEAR_SELF_MS = 2 * HERE_EVERY_MS;
 // A notification holds less than 8,000 bytes.
@@ -67,14 +70,13 @@ const PAUSE_MS_MAX = 2_000;
 export type BusState = "off" | "connecting" | "listening" | "silent";
 
 export class Bus {
+  readonly peers: Peers;
   readonly #options: BusOptions;
-  readonly #peers = new Map<string, number>();
   #session: Session | undefined;
   #lanes = new Map<number, readonly [number, number, number]>();
   #released = new Set<number>();
   #nudged = new Set<string>();
   #heardCount = 0;
-  #lostCount = 0;
   #sending = false;
   /** What was to be said while something else was being sent. */
   #owed: BusMessage | undefined;
@@ -87,6 +89,7 @@ export class Bus {
 
   constructor(options: BusOptions) {
     this.#options = options;
+    this.peers = new Peers(options.id, options.now);
   }
 
   get state(): BusState {
@@ -96,19 +99,9 @@ export class Bus {
     return this.#options.now() - this.#heardSelfAtMs > HEAR_SELF_MS ? "silent" : "listening";
   }
 
-  get peerCount(): number {
-    const aliveSinceMs = this.#options.now() - PEER_GONE_MS;
-    for (const [peer, seenAtMs] of this.#peers) {
-      if (seenAtMs >= aliveSinceMs) continue;
-      this.#peers.delete(peer);
-      this.#lostCount++;
-    }
-    return this.#peers.size;
-  }
-
-  /** Peers that were heard and are silent now, and how often any peer was heard. */
-  get figures(): { readonly lost: number; readonly heard: number } {
-    return { lost: this.#lostCount, heard: this.#heardCount };
+  /** How often any peer was heard. */
+  get heardCount(): number {
+    return this.#heardCount;
   }
 
   start(): void {
@@ -129,21 +122,26 @@ export class Bus {
   }
 
   appended(partition: number, queue: number, nextOffset: number): void {
-    if (this.#peers.size === 0) return;
+    if (this.peers.isEmpty) return;
     this.#lanes.set(partition, [partition, queue, nextOffset]);
     this.#flush();
   }
 
   released(partition: number): void {
-    if (this.#peers.size === 0) return;
+    if (this.peers.isEmpty) return;
     this.#released.add(partition);
     this.#flush();
   }
 
   nudged(queue: string): void {
-    if (this.#peers.size === 0) return;
+    if (this.peers.isEmpty) return;
     this.#nudged.add(queue);
     this.#flush();
+  }
+
+  /** Somebody pops here, and nobody did for a while: others need not wait for the next sign of life to know. */
+  beganToRead(): void {
+    this.#send({ reads: true });
   }
 
   async #listen(pauseMs: number): Promise<void> {
@@ -170,7 +168,7 @@ export class Bus {
       this.#session = session;
       this.#heardSelfAtMs = this.#options.now();
       listener.reconnected();
-      this.#send({ hello: true });
+      this.#send({ hello: true, reads: this.#options.reads() });
       this.#beat();
     } catch (error) {
       if (this.#stopped) return;
@@ -182,7 +180,8 @@ export class Bus {
   #beat(): void {
     this.#heartbeat = setTimeout(() => {
       const wasSilent = this.state === "silent";
-      this.#send({});
+      this.peers.dropSilent();
+      this.#send({ reads: this.#options.reads() });
       if (wasSilent) this.#options.log("warn", `notifications do not arrive here; ${BY_LOOKING}`);
       this.#beat();
     }, HERE_EVERY_MS);
@@ -195,15 +194,15 @@ export class Bus {
     } catch {
       return; // not ours: anybody may notify on a channel
     }
-    const { listener, id, now } = this.#options;
+    const { listener, id, now, reads } = this.#options;
     if (message.from === id) {
       this.#heardSelfAtMs = now();
       return;
     }
     if (message.from !== undefined) {
-      this.#peers.set(message.from, now());
+      this.peers.heard(message.from, message.reads);
       this.#heardCount++;
-      if (message.hello) this.#send({});
+      if (message.hello) this.#send({ reads: reads() });
     }
     for (const lane of message.lanes ?? []) listener.appended(...lane);
     for (const partition of message.released ?? []) listener.released(partition);

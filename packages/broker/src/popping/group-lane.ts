@@ -15,6 +15,8 @@ export class GroupLane implements Due {
   readonly lane: Lane;
   state: "idle" | "ready" | "taking" = "idle";
   inRing = false;
+  /** Since when it stands in the ring. */
+  readyAtMs = 0;
   /** A hint came while the lane was being taken. */
   hinted = false;
   /** A pop of this worker holds the lease; hints need not try the lane before it is released. */

@@ -7,7 +7,7 @@ import type { Queue } from "../lanes/queue.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { GroupLane } from "./group-lane.ts";
 import type { Pop } from "./pop.ts";
-import { ReadyRing } from "./ready-ring.ts";
+import type { ReadyRing } from "./ready-ring.ts";
 
 export class Group {
   readonly queueName: string;
@@ -20,7 +20,7 @@ export class Group {
   /** It could not be found out whether the queue exists by now; the next round tries again. */
   openFailed = false;
   readonly lanes = new Map<number, GroupLane>();
-  readonly ring = new ReadyRing();
+  readonly ring: ReadyRing;
   /** Lanes that may have work and are paused. */
   readonly held = new Set<GroupLane>();
   /** Pops of any lane, the longest waiting first; those that were served in vain come before all others. */
@@ -43,9 +43,10 @@ export class Group {
   usedAtMs = 0;
   emptyNotedAtMs = -Infinity;
 
-  constructor(queueName: string, name: string) {
+  constructor(queueName: string, name: string, ring: ReadyRing) {
     this.queueName = queueName;
     this.name = name;
+    this.ring = ring;
     this.nameJson = encodeString(name);
   }
 

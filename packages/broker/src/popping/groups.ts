@@ -1,10 +1,16 @@
 /** The groups that pop here, or popped here not long ago. */
 import { Group } from "./group.ts";
+import { ReadyRing, type ReadyRingOptions } from "./ready-ring.ts";
 
 const NONE: readonly Group[] = [];
 
 export class Groups {
+  readonly #ringOptions: ReadyRingOptions;
   readonly #byQueue = new Map<string, Map<string, Group>>();
+
+  constructor(ringOptions: ReadyRingOptions) {
+    this.#ringOptions = ringOptions;
+  }
 
   /** The ids of the queues that somebody reads here. */
   get queueIds(): number[] {
@@ -32,7 +38,7 @@ export class Groups {
   /** The group, from now on known. */
   meet(queueName: string, name: string): Group {
     const groups = this.#byQueue.get(queueName) ?? new Map<string, Group>();
-    const group = groups.get(name) ?? new Group(queueName, name);
+    const group = groups.get(name) ?? new Group(queueName, name, new ReadyRing(this.#ringOptions));
     this.#byQueue.set(queueName, groups.set(name, group));
     return group;
   }

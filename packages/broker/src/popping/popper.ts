@@ -19,18 +19,24 @@ import { LivePops } from "./live-pops.ts";
 import { Pop, type PopOutcome, type PopRequest, PopStateTimes } from "./pop.ts";
 import { QueueWatch, type Watch } from "./queue-watch.ts";
 import { ReadyLanes } from "./ready-lanes.ts";
+import type { ReadyRingOptions } from "./ready-ring.ts";
 import { Resolver } from "./resolver.ts";
 import type { TakeOperation, TakeResult } from "./take-kind.ts";
 import { Taker, type TakerOptions } from "./taker.ts";
 
-export interface PopperOptions extends GroupScanOptions, TakerOptions {
+export interface PopperOptions extends GroupScanOptions, TakerOptions, ReadyRingOptions {
   /** The queues of a namespace and a task, the most urgent first. */
   readonly queuesOf: (namespace: string, task: string) => Promise<readonly string[]>;
   /** A pop of any lane found nothing. */
   readonly foundNothing: (group: Group) => void;
   /** Pop maintenance is on: every pop is answered at once, with nothing. */
   readonly isMaintenance: () => boolean;
+  /** Somebody pops here, and nobody did for a while. */
+  readonly beganToRead: () => void;
 }
+
+// As long as what happened elsewhere is known here without a look at everything (see the hint reader).
+const READS_MS = 30_000;
 
 /** A pop under way; its client may hang up, or have got what it wanted otherwise. */
 export interface PopHandle {
@@ -42,7 +48,7 @@ export interface PopHandle {
 export class Popper {
   readonly times: PopStateTimes;
   readonly #options: PopperOptions;
-  readonly #groups = new Groups();
+  readonly #groups: Groups;
   readonly #live: LivePops;
   readonly #lanes: ReadyLanes;
   readonly #scan: GroupScan;
@@ -50,10 +56,12 @@ export class Popper {
   readonly #taker: Taker;
   readonly #watch: QueueWatch;
   #isStopping = false;
+  #poppedAtMs = -Infinity;
 
   constructor(options: PopperOptions) {
     const { directory, now } = options;
     this.#options = options;
+    this.#groups = new Groups(options);
     this.times = new PopStateTimes(now);
     this.#watch = new QueueWatch(options.queuesOf, options.log);
     const live = new LivePops(options.foundNothing);
@@ -88,10 +96,18 @@ export class Popper {
     return this.#live.size > 0 || this.#watch.size > 0;
   }
 
+  /** Whether somebody pops here, or did a moment ago. */
+  get reads(): boolean {
+    return this.hasWaiters || this.#options.now() - this.#poppedAtMs < READS_MS;
+  }
+
   pop(asked: PopRequest, done: (outcome: PopOutcome | Error) => void): PopHandle {
     const request = this.#isStopping ? { ...asked, waitMs: 0 } : asked;
     const group = this.#groups.meet(request.queue, request.group);
     group.usedAtMs = this.#options.now();
+    const isFirst = !this.reads;
+    this.#poppedAtMs = group.usedAtMs;
+    if (isFirst) this.#options.beganToRead();
     const pop = new Pop(request, group, this.times, (outcome) => {
       this.#live.end(pop);
       done(outcome);

@@ -1,28 +1,42 @@
-/** FIFO of ready lanes: the lane served last goes last. */
+/**
+ * The ready lanes of a group: the lane served last goes last. Where several workers read, those that are at home here
+ * come before those that are another's to look at first: two workers that go through the same lanes in the same order try each
+ * lane twice. A lane of another is looked at once nothing at home is ready, or when it has waited for so long that its
+ * home seems to have nobody for it.
+ */
+import { Fifo } from "../fifo.ts";
 import type { GroupLane } from "./group-lane.ts";
 
+export interface ReadyRingOptions {
+  /** Whether of all workers that read this one looks at the lane first. */
+  readonly isHome: (lane: number) => boolean;
+  readonly now: () => number;
+}
+
+// A lane that its home serves is tried in vain once in so long, while there is work at home; one that it does not serve,
+// because nobody reads this queue there, waits so much longer than others.
+const AWAY_MS = 5_000;
+
 export class ReadyRing {
-  #lanes: (GroupLane | undefined)[] = [];
-  #head = 0;
+  readonly #options: ReadyRingOptions;
+  readonly #home = new Fifo<GroupLane>();
+  readonly #away = new Fifo<GroupLane>();
+
+  constructor(options: ReadyRingOptions) {
+    this.#options = options;
+  }
 
   push(lane: GroupLane): void {
     if (lane.inRing) return;
     lane.inRing = true;
-    this.#lanes.push(lane);
+    lane.readyAtMs = this.#options.now();
+    if (this.#options.isHome(lane.lane.id)) this.#home.push(lane);
+    else this.#away.push(lane);
   }
 
   /** The next lane that is still ready. */
   shift(): GroupLane | undefined {
-    while (this.#head < this.#lanes.length) {
-      const lane = this.#lanes[this.#head]!;
-      this.#lanes[this.#head++] = undefined;
-      if (this.#head === this.#lanes.length) {
-        this.#lanes = [];
-        this.#head = 0;
-      } else if (this.#head > 1024 && this.#head * 2 > this.#lanes.length) {
-        this.#lanes = this.#lanes.slice(this.#head);
-        this.#head = 0;
-      }
+    for (let lane = this.#next(); lane; lane = this.#next()) {
       lane.inRing = false;
       if (lane.state === "ready") return lane;
     }
@@ -30,8 +44,13 @@ export class ReadyRing {
   }
 
   clear(): void {
-    for (const lane of this.#lanes) if (lane) lane.inRing = false;
-    this.#lanes = [];
-    this.#head = 0;
+    for (let lane = this.#next(); lane; lane = this.#next()) lane.inRing = false;
+  }
+
+  #next(): GroupLane | undefined {
+    const home = this.#home.first;
+    const away = this.#away.first;
+    const isAwayFirst = !home || (away && away.readyAtMs + AWAY_MS < home.readyAtMs);
+    return isAwayFirst ? this.#away.shift() : this.#home.shift();
   }
 }

@@ -122,6 +122,8 @@ export function engineOf(options: EngineOptions): Engine {
     foundNothing: (group) => watermarks.foundNothing(group),
     giveBack: deliveries.giveBack,
     isMaintenance: () => maintenance.modes.pop,
+    isHome: (lane) => bus.peers.isHome(lane),
+    beganToRead: () => bus.beganToRead(),
     buried: (queue) => meter.buried(queue),
     now,
     busyPauseMs: config.busyPartitionRetryMs,

@@ -62,7 +62,7 @@ export class WorkerFigures {
       poolIdle: sum(all, (each) => each.free),
       poolActive: sum(all, (each) => each.busy),
       requestsActive: requestsActive(),
-      busPeers: bus.peerCount,
+      busPeers: bus.peers.count,
     };
   }
 
@@ -132,7 +132,7 @@ export class WorkerFigures {
         operations: Object.fromEntries(Object.entries(batchers).map(([kind, each]) => [kind, each.figures])),
       },
       pops: { live: popper.liveCount, parked: popper.parkedCount, states: popper.times.figures() },
-      bus: { state: bus.state, peers: bus.peerCount },
+      bus: { state: bus.state, peers: bus.peers.count },
       caches: caches(),
     };
   }
