@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { test } from "node:test";
-import { readPlainRequest } from "../src/http/plain-request.ts";
+import { FormerHeads, readPlainRequest } from "../src/http/plain-request.ts";
 
 const socket = new Socket();
-const read = (text: string, bodyBytesMax = 1_000) =>
-  readPlainRequest(Buffer.from(text, "latin1"), socket, bodyBytesMax, undefined);
+const read = (text: string, bodyBytesMax = 1_000, formers = new FormerHeads()) =>
+  readPlainRequest(Buffer.from(text, "latin1"), socket, bodyBytesMax, formers);
 
 test("a plain request is read with its headers, its body, and what came behind it", () => {
   const request = read(
@@ -20,16 +20,61 @@ test("a plain request is read with its headers, its body, and what came behind i
   assert.equal(request.rest!.toString(), "GET");
 });
 
-test("a request without a body has none, and a repeated head is the former one", () => {
-  const bytes = Buffer.from(
-    "GET /api/v1/pop/queue/q HTTP/1.1\r\nHost: q\r\nConnection: Keep-Alive\r\n\r\n",
-    "latin1",
-  );
-  const first = readPlainRequest(bytes, socket, 1_000, undefined)!;
-  assert.equal(first.body.length, 0);
-  assert.equal(first.rest, undefined);
-  assert.deepEqual(first.headersDistinct, {});
-  assert.equal(readPlainRequest(bytes, socket, 1_000, first.head)!.head, first.head);
+test("a request without a body has none", () => {
+  const request = read("GET /api/v1/pop/queue/q HTTP/1.1\r\nHost: q\r\nConnection: Keep-Alive\r\n\r\n")!;
+  assert.equal(request.body.length, 0);
+  assert.equal(request.rest, undefined);
+  assert.deepEqual(request.headersDistinct, {});
+});
+
+const POP = "GET /api/v1/pop/queue/q HTTP/1.1\r\nHost: q\r\n\r\n";
+const ack = (body: string, length = String(body.length), tail = "X: 2"): string =>
+  `POST /api/v1/ack HTTP/1.1\r\nHost: 22\r\nContent-Length: ${length}\r\n${tail}\r\n\r\n${body}`;
+
+test("a head that a client repeats is the former one, also where it pops and acks by turns", () => {
+  const formers = new FormerHeads();
+  const pop = read(POP, 1_000, formers)!;
+  const acked = read(ack("{}"), 1_000, formers)!;
+  assert.equal(read(POP, 1_000, formers)!.head, pop.head);
+  assert.equal(read(ack("[]"), 1_000, formers)!.head, acked.head);
+});
+
+test("where only the length is another, the line is the former one, and everything is read as by itself", () => {
+  const formers = new FormerHeads();
+  const first = read(ack("{}"), 1_000, formers)!;
+  for (const text of [ack("x".repeat(22)), ack("x".repeat(222)), ack("2"), ack(""), ack("{}", "02")]) {
+    const request = read(text, 1_000, formers)!;
+    const alone = read(text)!;
+    assert.equal(request.head.line, first.head.line);
+    assert.deepEqual(request.head, alone.head);
+    assert.deepEqual([request.body.toString(), request.rest], [alone.body.toString(), alone.rest]);
+  }
+});
+
+test("where more than the length is another, it is read anew", () => {
+  const others = [
+    ack("{}", "2", "Authorization: 2"),
+    ack("{}", "2\r\nY: 2"),
+    ack("{}", "2\r\nExpect: 100-continue"),
+    ack("{}", "2\r\nContent-Length: 3"),
+    ack("{}", "+2"),
+    ack("{}", " 2 "),
+    ack("{}", ""),
+    ack("{}", "2, 2"),
+    ack("{}", "000000002"),
+    ack("{}").replace("Host: 22", "Host: 2"),
+    ack("{}").replace("Content-Length", "Content-length"),
+    ack("{}").replace("X: 2\r\n", ""),
+  ];
+  for (const former of [ack("{}"), ack("x".repeat(100)), ...others]) {
+    for (const text of others) {
+      const formers = new FormerHeads();
+      read(former, 1_000, formers);
+      const request = read(text, 1_000, formers);
+      const alone = read(text);
+      assert.deepEqual(request?.head, alone?.head, `${JSON.stringify(text)} after ${JSON.stringify(former)}`);
+    }
+  }
 });
 
 const line = "POST /api/v1/push HTTP/1.1\r\n";

@@ -7,10 +7,10 @@ import { BrokerError } from "@queen/protocol";
 import type { Guard } from "../access/guard.ts";
 import { sessionOf } from "../access/session-cookie.ts";
 import { json } from "./answers.ts";
-import { readQuery } from "./parameters.ts";
-import type { Answer, Request, Route, Sink } from "./route.ts";
+import type { Answer, Request, Sink } from "./route.ts";
 import type { Router } from "./router.ts";
 import { checkScope, type QueueOfPartition } from "./scope.ts";
+import { Target } from "./target.ts";
 
 export interface LiveOptions {
   readonly router: () => Router;
@@ -33,7 +33,7 @@ interface Feed {
   readonly key: string;
   readonly path: string;
   readonly request: Request;
-  readonly route: Route;
+  readonly target: Target;
   readonly followers: Set<Follower>;
   isReading: boolean;
   nextAtMs: number;
@@ -90,9 +90,9 @@ export class Live {
   /** Finds what a path means, and checks that the follower may read it. */
   async #feed(url: string, from: Request): Promise<Feed> {
     const { identity } = from;
-    const [path, search = ""] = url.split("?", 2);
-    const { route, params } = this.#options.router().find("GET", path!);
-    const isFollowable = (route.access === "read" || route.access === "admin") && path!.startsWith("/api/");
+    const target = new Target(this.#options.router(), "GET", url);
+    const { path, route, params } = target;
+    const isFollowable = (route.access === "read" || route.access === "admin") && path.startsWith("/api/");
     if (!isFollowable || route.path === from.path) {
       throw new BrokerError(
         "VALIDATION_FAILED",
@@ -103,17 +103,15 @@ export class Live {
     const request: Request = {
       ...from,
       requestId: () => "live",
-      path: path!,
+      path,
       params,
-      query: new URLSearchParams(search),
       headers: {},
       text: () => "",
       json: () => undefined,
       onHangUp: () => undefined,
     };
     if (identity.isLimited) {
-      const query = readQuery(route.query, request.query);
-      await checkScope(route, request, query, this.#options.queueOfPartition);
+      await checkScope(route, request, target.query, this.#options.queueOfPartition);
     }
     // Those who may use every queue see the same; who may use some is answered for himself.
     const key = identity.isLimited ? `${identity.name} ${url}` : url;
@@ -122,7 +120,7 @@ export class Live {
         key,
         path: url,
         request,
-        route,
+        target,
         followers: new Set(),
         isReading: false,
         nextAtMs: 0,
@@ -187,7 +185,11 @@ export class Live {
     feed.isReading = true;
     const event = await this.#event(feed);
     feed.isReading = false;
-    const pauseMs = Math.max(TICK_MS, feed.route.followedEveryMs ?? 0, (now() - startedAtMs) * PAUSE_TIMES);
+    const pauseMs = Math.max(
+      TICK_MS,
+      feed.target.route.followedEveryMs ?? 0,
+      (now() - startedAtMs) * PAUSE_TIMES,
+    );
     feed.nextAtMs = startedAtMs + pauseMs - TICK_MS / 2; // ticks are not exact
     const isNew = event !== feed.last;
     feed.last = event;
@@ -195,10 +197,10 @@ export class Live {
     for (const { sink } of feed.followers) if (isNew && !sink.isBehind) sink.write(event);
   }
 
-  async #event({ path, request, route }: Feed): Promise<string> {
+  async #event({ path, request, target }: Feed): Promise<string> {
     try {
-      const input = { query: readQuery(route.query, request.query), body: undefined };
-      return eventOf(path, await route.handle(request, input));
+      const { route, query } = target;
+      return eventOf(path, await route.handle(request, { query, body: undefined }));
     } catch (error) {
       return eventOf(path, this.#told(error));
     }

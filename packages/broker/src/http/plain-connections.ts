@@ -8,7 +8,7 @@
  */
 import type { Socket } from "node:net";
 import { type AnswerHeads, PlainAnswer } from "./plain-answer.ts";
-import { type PlainRequest, readPlainRequest } from "./plain-request.ts";
+import { FormerHeads, type PlainRequest, readPlainRequest } from "./plain-request.ts";
 
 export interface PlainConnectionsOptions {
   readonly bodyBytesMax: number;
@@ -57,7 +57,8 @@ export class PlainConnections {
 class PlainConnection {
   readonly #all: PlainConnections;
   readonly #socket: Socket;
-  #former: PlainRequest["head"] | undefined;
+  readonly #formers = new FormerHeads();
+  #hadRequest = false;
   #answer: PlainAnswer | undefined;
   /** What came while a request was being served. */
   #waiting: Buffer | undefined;
@@ -88,13 +89,13 @@ class PlainConnection {
       return;
     }
     const { bodyBytesMax, keepAliveMs, receive } = this.#all.options;
-    const request = readPlainRequest(bytes, this.#socket, bodyBytesMax, this.#former);
+    const request = readPlainRequest(bytes, this.#socket, bodyBytesMax, this.#formers);
     if (!request) {
       this.#handOver(bytes);
       return;
     }
-    if (!this.#former) this.#socket.setTimeout(keepAliveMs + GRACE_MS);
-    this.#former = request.head;
+    if (!this.#hadRequest) this.#socket.setTimeout(keepAliveMs + GRACE_MS);
+    this.#hadRequest = true;
     this.#waiting = request.rest;
     this.#answer = new PlainAnswer(this.#socket, this.#all.heads, this.#written);
     receive(request, this.#answer);

@@ -39,7 +39,6 @@ export interface Request {
   readonly method: string;
   readonly path: string;
   readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The body as a latin1 string (one character per byte), checked to be UTF-8. */
   text(): string;

@@ -24,13 +24,13 @@ import { checkBody } from "./body-check.ts";
 import { closeServer } from "./closing.ts";
 import { Cors } from "./cors.ts";
 import { errorAnswer } from "./error-answer.ts";
-import { readQuery } from "./parameters.ts";
 import { PlainConnections } from "./plain-connections.ts";
 import { PlainRequest } from "./plain-request.ts";
 import { RequestBodies } from "./request-body.ts";
-import type { Answer, Request, Route } from "./route.ts";
-import type { Found, Router } from "./router.ts";
+import type { Answer, Request } from "./route.ts";
+import type { Router } from "./router.ts";
 import { checkScope, type QueueOfPartition } from "./scope.ts";
+import { Target } from "./target.ts";
 import { readTls, type TlsFiles, watchTls } from "./tls.ts";
 
 export interface HttpServerOptions extends AdmissionOptions {
@@ -60,7 +60,6 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const BODIES_HELD_MAX = 4;
 // A longer body is looked at before objects are made of it: nested without end it would take a hundred times its bytes.
 const UNSEEN_BYTES_MAX = 64 * 1024;
-const NO_QUERY = new URLSearchParams();
 
 export class HttpServer {
   readonly #server: Server | TlsServer;
@@ -205,21 +204,18 @@ export class HttpServer {
       send({ status: 204, headers: this.#cors.preflightHeaders(incoming.headers.origin) });
       return;
     }
-    const url = incoming.url!;
-    const mark = url.indexOf("?");
-    const path = mark < 0 ? url : url.slice(0, mark);
-    let found: Found;
+    let target: Target;
     try {
       checkHeaders(incoming);
-      // Only what changes nothing is answered to HEAD: a pop would take messages that nobody sees.
-      found = this.#router.find(method === "HEAD" && !path.startsWith("/api/") ? "GET" : method, path);
+      target = this.#targetOf(incoming);
     } catch (error) {
       dropBody();
       fail(error);
       return;
     }
-    exchange.route = found.route;
-    exchange.params = found.params;
+    const { path, route, params } = target;
+    exchange.route = route;
+    exchange.params = params;
     const refuse = (error: unknown): void => {
       dropBody();
       fail(error);
@@ -236,8 +232,7 @@ export class HttpServer {
           requestId: () => exchange.requestId,
           method,
           path,
-          params: found.params,
-          query: mark < 0 ? NO_QUERY : new URLSearchParams(url.slice(mark + 1)),
+          params,
           headers: incoming.headers,
           text: () => bodyText(body),
           json: () => parseJson(body),
@@ -246,7 +241,7 @@ export class HttpServer {
             if (isCut) listener();
           },
         };
-        const served = this.#serve(exchange, found.route, request);
+        const served = this.#serve(exchange, target, request);
         if (served instanceof Promise) served.then(send).catch(fail);
         else send(served);
       };
@@ -260,7 +255,7 @@ export class HttpServer {
       }
     };
     try {
-      const identity = this.#admission.admit(exchange, found.route, path, incoming);
+      const identity = this.#admission.admit(exchange, route, path, incoming);
       if (identity instanceof Promise) identity.then(admitted).catch(refuse);
       else admitted(identity);
     } catch (error) {
@@ -268,8 +263,15 @@ export class HttpServer {
     }
   }
 
-  #serve(exchange: Exchange, route: Route, request: Request): Promise<Answer> | Answer {
-    const query = readQuery(route.query, request.query);
+  /** A line that a client repeats leads where it led before. */
+  #targetOf(incoming: IncomingMessage | PlainRequest): Target {
+    if (!(incoming instanceof PlainRequest)) return new Target(this.#router, incoming.method!, incoming.url!);
+    const { line } = incoming.head;
+    line.target ??= new Target(this.#router, line.method, line.url);
+    return line.target;
+  }
+
+  #serve(exchange: Exchange, { route, query }: Target, request: Request): Promise<Answer> | Answer {
     exchange.isLongPoll = (query as { readonly wait?: unknown }).wait === true;
     if (exchange.isLongPoll) this.#admission.enterWaiting(exchange);
     const handle = (): Promise<Answer> | Answer =>
