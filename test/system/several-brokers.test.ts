@@ -110,26 +110,27 @@ for (const bus of ["on", "off"] as const) {
     // Who reads where is told by the bus.
     const testToldByBus = bus === "off" || isPooled ? () => undefined : test;
     testToldByBus("workers that read the same lanes look at different ones first", async () => {
-      const told = newQueue();
-      await acquainted(told);
+      const queue = newQueue();
+      await acquainted(queue);
       for (const [index, reader] of workers.entries()) {
         for (const writer of workers) {
           if (writer === reader) continue;
-          // Whoever heard of this heard before it that somebody reads there.
+          // Whoever heard of this heard before it that the queue is read there.
           const partition = `${index} ${writer.name}`;
-          await writer.client.push([{ queue: told, partition, payload: 0 }]);
-          await reader.client.pop(told, { partition, autoAck: true });
-          const waiter = await park(reader, told, { partition, autoAck: true });
-          await writer.client.push([{ queue: told, partition, payload: 1 }]);
+          await writer.client.push([{ queue, partition, payload: 0 }]);
+          await reader.client.pop(queue, { partition, autoAck: true });
+          const waiter = await park(reader, queue, { partition, autoAck: true });
+          await writer.client.push([{ queue, partition, payload: 1 }]);
           assert.equal((await waiter.answer).messages.length, 1);
         }
       }
+      // What they heard of meanwhile is gone.
+      for (const { client } of workers) assert.equal((await client.pop(queue)).status, 204);
       const triedInVain = async ({ client }: FleetWorker): Promise<number> => {
         const { states } = (await client.request("GET", "/metrics")).json.pops;
         return states.LEASING.count - states.FETCHING.count;
       };
       const before = await Promise.all(workers.map(triedInVain));
-      const queue = newQueue();
       const lanes = Array.from({ length: 90 }, (_, lane) => `lane ${lane}`);
       await workers[0].client.push(lanes.map((partition) => ({ queue, partition, payload: partition })));
       const popped: unknown[] = [];

@@ -10,12 +10,12 @@ const HOUR_MS = 3_600_000;
 
 interface Said {
   readonly hello?: boolean;
-  readonly reads?: boolean;
+  readonly reads?: number[];
   readonly lanes?: [number, number, number][];
 }
 
 /** A bus whose notifications are answered when the test says so. */
-async function listeningBus(gatherMs: number, reads = false) {
+async function listeningBus(gatherMs: number, groupsRead: number[] = []) {
   const said: { message: Said; answer: () => void }[] = [];
   let hear = (_channel: string, _payload: string): void => {};
   const session = {
@@ -34,7 +34,7 @@ async function listeningBus(gatherMs: number, reads = false) {
     connect: async () => session as unknown as Session,
     listener: { reconnected: () => undefined } as unknown as BusListener,
     gatherMs,
-    reads: () => reads,
+    groupsRead: () => groupsRead,
     now: () => 0,
     log: () => undefined,
   });
@@ -101,16 +101,21 @@ test("who says hello while a notification is under way is answered after it", as
   }
 });
 
-test("whether anybody reads here is said to whoever says hello, and at once when it begins", async () => {
-  for (const reads of [false, true]) {
-    const { bus, next, heard } = await listeningBus(0, reads);
-    try {
-      heard({ hello: true });
-      assert.equal((await next()).reads, reads);
-      bus.beganToRead();
-      assert.equal((await next()).reads, true);
-    } finally {
-      await bus.stop();
-    }
+test("which groups read here is said to whoever says hello, and at once when one begins", async () => {
+  const groupsRead: number[] = [];
+  const { bus, next, heard } = await listeningBus(0, groupsRead);
+  try {
+    heard({ hello: true });
+    assert.deepEqual((await next()).reads, []);
+    groupsRead.push(3);
+    bus.beganToRead();
+    groupsRead.push(4);
+    bus.beganToRead();
+    assert.deepEqual((await next()).reads, [3, 4]);
+    groupsRead.push(...Array(1_000).keys());
+    bus.beganToRead();
+    assert.equal((await next()).reads!.length, 300, "a notification has room for so many");
+  } finally {
+    await bus.stop();
   }
 });

@@ -1,24 +1,26 @@
-/** Each lane has one home among the workers that read, and all of them agree on it. */
+/** Each lane has one home among the workers that read for a group, and all of them agree on it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Peers } from "../src/cluster/peers.ts";
 
 const LANES = Array.from({ length: 3_000 }, (_, index) => index + 1);
 const IDS = ["2f1c6a52", "90b3de11", "c7745e0d"];
+const GROUP = 7;
+const OTHER_GROUP = 8;
 
 /** Workers that have heard of each other. */
 function acquainted(ids: readonly string[], now = () => 0): Map<string, Peers> {
   const workers = new Map(ids.map((id) => [id, new Peers(id, now)]));
-  for (const [id, peers] of workers) for (const other of ids) if (other !== id) peers.heard(other, true);
+  for (const [id, peers] of workers) for (const other of ids) if (other !== id) peers.heard(other, [GROUP]);
   return workers;
 }
 
 const homesOf = (workers: Map<string, Peers>, lane: number): string[] =>
-  [...workers].filter(([, peers]) => peers.isHome(lane)).map(([id]) => id);
+  [...workers].filter(([, peers]) => peers.isHome(lane, GROUP)).map(([id]) => id);
 
 test("a worker alone is at home in every lane", () => {
   const alone = new Peers("2f1c6a52", () => 0);
-  assert.ok(LANES.every((lane) => alone.isHome(lane)));
+  assert.ok(LANES.every((lane) => alone.isHome(lane, GROUP)));
   assert.equal(alone.isEmpty, true);
 });
 
@@ -42,35 +44,35 @@ test("where a worker comes, lanes move to it and to nobody else", () => {
   }
 });
 
-test("a worker where nobody reads is no lane's home, until somebody does", () => {
+test("a worker is no home for a group that does not read there, until it does", () => {
   const peers = new Peers("2f1c6a52", () => 0);
-  const isHomeOfAll = (): boolean => LANES.every((lane) => peers.isHome(lane));
-  peers.heard("90b3de11", false);
-  assert.equal(isHomeOfAll(), true);
+  const isHomeOfAll = (group: number): boolean => LANES.every((lane) => peers.isHome(lane, group));
+  const said: [readonly number[] | undefined, boolean][] = [
+    [undefined, true],
+    [[], true],
+    [[OTHER_GROUP], true],
+    [undefined, true],
+    [[OTHER_GROUP, GROUP], false],
+    [undefined, false],
+    [[OTHER_GROUP], true],
+  ];
+  for (const [groups, expected] of said) {
+    peers.heard("90b3de11", groups);
+    assert.equal(isHomeOfAll(GROUP), expected, `${groups}`);
+  }
+  assert.equal(isHomeOfAll(OTHER_GROUP), false);
   assert.equal(peers.isEmpty, false);
-  peers.heard("90b3de11", undefined);
-  assert.equal(isHomeOfAll(), true, "nothing was said about it");
-  peers.heard("90b3de11", true);
-  assert.equal(isHomeOfAll(), false);
-  peers.heard("90b3de11", undefined);
-  assert.equal(isHomeOfAll(), false);
-});
-
-test("a worker that never says whether somebody reads there may be any lane's home", () => {
-  const peers = new Peers("2f1c6a52", () => 0);
-  peers.heard("90b3de11", undefined);
-  assert.ok(LANES.some((lane) => !peers.isHome(lane)));
 });
 
 test("the lanes of a worker that is not heard any more are at home elsewhere", () => {
   let nowMs = 1;
   const peers = new Peers("2f1c6a52", () => nowMs);
-  peers.heard("90b3de11", true);
+  peers.heard("90b3de11", [GROUP]);
   nowMs += 10_000;
   peers.dropSilent();
   assert.equal(peers.isEmpty, false);
   nowMs += 10_000;
   peers.dropSilent();
   assert.deepEqual([peers.count, peers.lostCount], [0, 1]);
-  assert.ok(LANES.every((lane) => peers.isHome(lane)));
+  assert.ok(LANES.every((lane) => peers.isHome(lane, GROUP)));
 });

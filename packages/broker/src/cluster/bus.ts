@@ -3,11 +3,11 @@
  * its own. Everything is correct without it, only slower: whoever misses a hint finds it by looking.
  *
  *   { from, lanes?: [[partition, queue, next offset], …], released?: [partition, …], queues?: [id, …],
- *     rewritten?: [partition, …], state?, nudged?: [queue name, …], hello?, reads? }
+ *     rewritten?: [partition, …], state?, nudged?: [queue name, …], hello?, reads?: [group, …] }
  *
  * Hints gather while a notification is under way, and until some milliseconds after it began, and go together in the
  * next: to notify is a commit, and wakes everybody. Nothing is sent while nobody else listens: workers say hello when
- * they come, and every few seconds that they are there and whether anybody reads there.
+ * they come, and every few seconds that they are there and which groups read there.
  *
  * Something between may swallow notifications. A pooler that lends sessions by the transaction does: who listens there
  * leaves a session behind that listens for nobody, and hears itself only by chance. So the bus does not even try
@@ -39,8 +39,8 @@ export interface BusOptions {
   readonly listener: BusListener;
   /** How long after the begin of a notification the next one begins, unless there is enough to fill it. */
   readonly gatherMs: number;
-  /** Whether somebody pops here, or did a moment ago. */
-  readonly reads: () => boolean;
+  /** The ids of the groups that pop here, or did a moment ago. */
+  readonly groupsRead: () => readonly number[];
   readonly now: () => number;
   readonly log: (level: "info" | "warn", message: string) => void;
 }
@@ -54,7 +54,7 @@ interface BusMessage {
   readonly state?: boolean;
   readonly nudged?: readonly string[];
   readonly hello?: boolean;
-  readonly reads?: boolean;
+  readonly reads?: readonly number[];
 }
 
 const CHANNEL = "queen";
@@ -64,6 +64,8 @@ const HERE_EVERY_MS = 5_000;
 const HEAR_SELF_MS = 2 * HERE_EVERY_MS;
 // A notification holds less than 8,000 bytes.
 const LANES_PER_MESSAGE_MAX = 150;
+// Of the groups beyond it nobody is told: their lanes are at home everywhere.
+const GROUPS_PER_MESSAGE_MAX = 300;
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 2_000;
 
@@ -76,6 +78,7 @@ export class Bus {
   #lanes = new Map<number, readonly [number, number, number]>();
   #released = new Set<number>();
   #nudged = new Set<string>();
+  #readsMore = false;
   #heardCount = 0;
   #sending = false;
   /** What was to be said while something else was being sent. */
@@ -139,9 +142,11 @@ export class Bus {
     this.#flush();
   }
 
-  /** Somebody pops here, and nobody did for a while: others need not wait for the next sign of life to know. */
+  /** A group pops here that did not for a while: others need not wait for the next sign of life to know. */
   beganToRead(): void {
-    this.#send({ reads: true });
+    if (this.peers.isEmpty) return;
+    this.#readsMore = true;
+    this.#flush();
   }
 
   async #listen(pauseMs: number): Promise<void> {
@@ -168,7 +173,7 @@ export class Bus {
       this.#session = session;
       this.#heardSelfAtMs = this.#options.now();
       listener.reconnected();
-      this.#send({ hello: true, reads: this.#options.reads() });
+      this.#send({ hello: true, reads: this.#reads() });
       this.#beat();
     } catch (error) {
       if (this.#stopped) return;
@@ -181,7 +186,7 @@ export class Bus {
     this.#heartbeat = setTimeout(() => {
       const wasSilent = this.state === "silent";
       this.peers.dropSilent();
-      this.#send({ reads: this.#options.reads() });
+      this.#send({ reads: this.#reads() });
       if (wasSilent) this.#options.log("warn", `notifications do not arrive here; ${BY_LOOKING}`);
       this.#beat();
     }, HERE_EVERY_MS);
@@ -194,7 +199,7 @@ export class Bus {
     } catch {
       return; // not ours: anybody may notify on a channel
     }
-    const { listener, id, now, reads } = this.#options;
+    const { listener, id, now } = this.#options;
     if (message.from === id) {
       this.#heardSelfAtMs = now();
       return;
@@ -202,7 +207,7 @@ export class Bus {
     if (message.from !== undefined) {
       this.peers.heard(message.from, message.reads);
       this.#heardCount++;
-      if (message.hello) this.#send({ reads: reads() });
+      if (message.hello) this.#send({ reads: this.#reads() });
     }
     for (const lane of message.lanes ?? []) listener.appended(...lane);
     for (const partition of message.released ?? []) listener.released(partition);
@@ -212,9 +217,17 @@ export class Bus {
     for (const queue of message.nudged ?? []) listener.nudged(queue);
   }
 
+  #reads(): readonly number[] {
+    return this.#options.groupsRead().slice(0, GROUPS_PER_MESSAGE_MAX);
+  }
+
   get #hasNews(): boolean {
     return (
-      this.#owed !== undefined || this.#lanes.size > 0 || this.#released.size > 0 || this.#nudged.size > 0
+      this.#owed !== undefined ||
+      this.#readsMore ||
+      this.#lanes.size > 0 ||
+      this.#released.size > 0 ||
+      this.#nudged.size > 0
     );
   }
 
@@ -235,12 +248,15 @@ export class Bus {
         if (nudged !== undefined) this.#nudged.delete(nudged);
         const owed = this.#owed;
         this.#owed = undefined;
+        const readsMore = this.#readsMore;
+        this.#readsMore = false;
         const startedAtMs = this.#options.now();
         await this.#notify(this.#session, {
           ...owed,
           lanes,
           released,
           ...(nudged === undefined ? {} : { nudged: [nudged] }),
+          ...(readsMore ? { reads: this.#reads() } : {}),
         });
         const isFull = Math.max(this.#lanes.size, this.#released.size) >= LANES_PER_MESSAGE_MAX;
         const leftMs = startedAtMs + this.#options.gatherMs - this.#options.now();

@@ -1,24 +1,27 @@
 /**
  * The other workers on this database, of this broker and of others, as far as they were heard of lately.
  *
- * Of the workers that read, each lane has one that looks at it first: its home. Every worker reckons it by itself, from the
- * ids of those it hears (rendezvous hashing): who hears the same comes to the same, and where one comes or goes only its
- * own lanes move. For a moment two may think themselves at home, or none: a home is about who is first, never about who may.
+ * Of the workers that read for a consumer group, each lane has one that looks at it first: its home. Every worker reckons it
+ * by itself, from the ids of those it hears (rendezvous hashing): who hears the same comes to the same, and where one comes or
+ * goes only its own lanes move. For a moment two may think themselves at home, or none: a home is about who is first, never
+ * about who may.
  */
 interface Peer {
   readonly seed: number;
   seenAtMs: number;
-  /** Somebody pops there, or did not long ago. */
-  readonly reads: boolean;
+  /** The ids of the consumer groups that pop there, or did not long ago. */
+  readonly groups: readonly number[];
 }
 
 const GONE_MS = 16_000;
+const NOBODY: readonly number[] = [];
 
 export class Peers {
   readonly #seed: number;
   readonly #now: () => number;
   readonly #peers = new Map<string, Peer>();
-  readonly #seedsOfReaders: number[] = [];
+  /** The seeds of those that read, by group. */
+  readonly #readers = new Map<number, number[]>();
   #lostCount = 0;
 
   /** `id`: this worker's own. */
@@ -32,31 +35,32 @@ export class Peers {
     return this.#peers.size;
   }
 
-  /** How many were heard and fell silent. */
-  get lostCount(): number {
-    return this.#lostCount;
-  }
-
   /** As of the last time that somebody was heard or counted. */
   get isEmpty(): boolean {
     return this.#peers.size === 0;
   }
 
-  /** `reads` is undefined where it was not said: nothing changed, or it is a broker of a version that does not say it. */
-  heard(id: string, reads: boolean | undefined): void {
+  /** How many were heard and fell silent. */
+  get lostCount(): number {
+    return this.#lostCount;
+  }
+
+  /** `groups` is undefined where it was not said: nothing changed, or it is a broker of a version that does not say it. */
+  heard(id: string, groups: readonly number[] | undefined): void {
     const known = this.#peers.get(id);
     const seenAtMs = this.#now();
-    if (known && (reads === undefined || reads === known.reads)) {
+    if (known && (groups === undefined || String(groups) === String(known.groups))) {
       known.seenAtMs = seenAtMs;
       return;
     }
-    this.#peers.set(id, { seed: hash(id), seenAtMs, reads: reads ?? true });
+    this.#peers.set(id, { seed: hash(id), seenAtMs, groups: groups ?? [] });
     this.#findReaders();
   }
 
-  isHome(lane: number): boolean {
+  /** Whether of all that read for the group this worker looks at the lane first. */
+  isHome(lane: number, group: number): boolean {
     const own = score(this.#seed, lane);
-    for (const seed of this.#seedsOfReaders) if (score(seed, lane) > own) return false;
+    for (const seed of this.#readers.get(group) ?? NOBODY) if (score(seed, lane) > own) return false;
     return true;
   }
 
@@ -72,8 +76,14 @@ export class Peers {
   }
 
   #findReaders(): void {
-    this.#seedsOfReaders.length = 0;
-    for (const { seed, reads } of this.#peers.values()) if (reads) this.#seedsOfReaders.push(seed);
+    this.#readers.clear();
+    for (const { seed, groups } of this.#peers.values()) {
+      for (const group of groups) {
+        const seeds = this.#readers.get(group);
+        if (seeds) seeds.push(seed);
+        else this.#readers.set(group, [seed]);
+      }
+    }
   }
 }
 

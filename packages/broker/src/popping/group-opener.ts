@@ -10,6 +10,8 @@ import type { PopRequest } from "./pop.ts";
 export interface GroupOpenerOptions {
   readonly directory: Directory;
   readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+  /** A group pops here that did not for a while. */
+  readonly beganToRead: () => void;
 }
 
 const RECORD_ATTEMPTS_MAX = 20;
@@ -37,6 +39,7 @@ export class GroupOpener {
       group.id = row.groupId;
       group.queue = queue;
       queue.hasReaders = true;
+      this.#options.beganToRead();
     })().finally(() => {
       group.opening = undefined;
     });

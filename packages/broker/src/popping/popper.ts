@@ -12,7 +12,7 @@ import type { Lane } from "../lanes/lane.ts";
 import type { Queue } from "../lanes/queue.ts";
 import { board } from "./boarding.ts";
 import type { Group } from "./group.ts";
-import { GroupOpener } from "./group-opener.ts";
+import { GroupOpener, type GroupOpenerOptions } from "./group-opener.ts";
 import { GroupScan, type GroupScanOptions } from "./group-scan.ts";
 import { Groups } from "./groups.ts";
 import { LivePops } from "./live-pops.ts";
@@ -24,18 +24,16 @@ import { Resolver } from "./resolver.ts";
 import type { TakeOperation, TakeResult } from "./take-kind.ts";
 import { Taker, type TakerOptions } from "./taker.ts";
 
-export interface PopperOptions extends GroupScanOptions, TakerOptions, ReadyRingOptions {
+export interface PopperOptions extends GroupScanOptions, GroupOpenerOptions, TakerOptions, ReadyRingOptions {
   /** The queues of a namespace and a task, the most urgent first. */
   readonly queuesOf: (namespace: string, task: string) => Promise<readonly string[]>;
   /** A pop of any lane found nothing. */
   readonly foundNothing: (group: Group) => void;
   /** Pop maintenance is on: every pop is answered at once, with nothing. */
   readonly isMaintenance: () => boolean;
-  /** Somebody pops here, and nobody did for a while. */
-  readonly beganToRead: () => void;
 }
 
-// As long as what happened elsewhere is known here without a look at everything (see the hint reader).
+// A consumer that pauses for so long between two pops still counts as one that reads.
 const READS_MS = 30_000;
 
 /** A pop under way; its client may hang up, or have got what it wanted otherwise. */
@@ -56,7 +54,6 @@ export class Popper {
   readonly #taker: Taker;
   readonly #watch: QueueWatch;
   #isStopping = false;
-  #poppedAtMs = -Infinity;
 
   constructor(options: PopperOptions) {
     const { directory, now } = options;
@@ -96,18 +93,22 @@ export class Popper {
     return this.#live.size > 0 || this.#watch.size > 0;
   }
 
-  /** Whether somebody pops here, or did a moment ago. */
-  get reads(): boolean {
-    return this.hasWaiters || this.#options.now() - this.#poppedAtMs < READS_MS;
+  /** The ids of the groups that pop here, or did a moment ago. */
+  get groupsRead(): number[] {
+    const sinceMs = this.#options.now() - READS_MS;
+    const ids: number[] = [];
+    for (const { id, pops, usedAtMs } of this.#groups.all())
+      if (id !== undefined && (pops > 0 || usedAtMs >= sinceMs)) ids.push(id);
+    return ids;
   }
 
   pop(asked: PopRequest, done: (outcome: PopOutcome | Error) => void): PopHandle {
     const request = this.#isStopping ? { ...asked, waitMs: 0 } : asked;
     const group = this.#groups.meet(request.queue, request.group);
-    group.usedAtMs = this.#options.now();
-    const isFirst = !this.reads;
-    this.#poppedAtMs = group.usedAtMs;
-    if (isFirst) this.#options.beganToRead();
+    const nowMs = this.#options.now();
+    const isBack = group.id !== undefined && group.pops === 0 && nowMs - group.usedAtMs > READS_MS;
+    group.usedAtMs = nowMs;
+    if (isBack) this.#options.beganToRead();
     const pop = new Pop(request, group, this.times, (outcome) => {
       this.#live.end(pop);
       done(outcome);

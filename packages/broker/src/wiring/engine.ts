@@ -122,7 +122,7 @@ export function engineOf(options: EngineOptions): Engine {
     foundNothing: (group) => watermarks.foundNothing(group),
     giveBack: deliveries.giveBack,
     isMaintenance: () => maintenance.modes.pop,
-    isHome: (lane) => bus.peers.isHome(lane),
+    isHome: ({ lane, group }) => group.id === undefined || bus.peers.isHome(lane.id, group.id),
     beganToRead: () => bus.beganToRead(),
     buried: (queue) => meter.buried(queue),
     now,

@@ -46,7 +46,7 @@ export function newsOf({ connect, memory, popper, hints, now, log }: NewsOptions
     id: randomUUID(),
     connect: () => connect("bus"),
     gatherMs: GATHER_MS,
-    reads: () => popper().reads,
+    groupsRead: () => popper().groupsRead,
     now,
     log: (level, message) => log[level]({ message }, "bus"),
     listener: {
