@@ -119,3 +119,29 @@ test("which groups read here is said to whoever says hello, and at once when one
     await bus.stop();
   }
 });
+
+test("no notification is too long for PostgreSQL, however much there is to say at once", async () => {
+  const { bus, said, next } = await listeningBus(HOUR_MS, Array(1_000).fill(2_000_000_000));
+  try {
+    bus.appended(1, 7, 1);
+    await until("it is being said", () => said.length === 1);
+    for (let lane = 1; lane <= 200; lane++) {
+      bus.appended(4_000_000_000 + lane, 4_000_000_000, 4_000_000_000);
+      bus.released(4_000_000_000 + lane);
+    }
+    bus.beganToRead();
+    await next();
+    const messages = [await next(), await next()];
+    assert.deepEqual(
+      messages.map(({ reads = [] }) => reads.length),
+      [300, 0],
+    );
+    assert.deepEqual(
+      messages.map((message) => lanesOf(message).length),
+      [0, 150],
+    );
+    for (const message of messages) assert.ok(JSON.stringify(message).length < 8_000);
+  } finally {
+    await bus.stop();
+  }
+});

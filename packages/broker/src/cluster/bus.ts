@@ -217,6 +217,13 @@ export class Bus {
     for (const queue of message.nudged ?? []) listener.nudged(queue);
   }
 
+  #takeOwed(): BusMessage | undefined {
+    const owed = this.#readsMore ? { ...this.#owed, reads: this.#reads() } : this.#owed;
+    this.#owed = undefined;
+    this.#readsMore = false;
+    return owed;
+  }
+
   #reads(): readonly number[] {
     return this.#options.groupsRead().slice(0, GROUPS_PER_MESSAGE_MAX);
   }
@@ -240,23 +247,22 @@ export class Bus {
   async #sendAll(): Promise<void> {
     try {
       while (this.#hasNews && this.#session) {
+        const owed = this.#takeOwed();
+        if (owed) {
+          await this.#notify(this.#session, owed); // by itself: beside as many lanes there may be no room for it
+          continue;
+        }
         const lanes = [...this.#lanes.values()].slice(0, LANES_PER_MESSAGE_MAX);
         const released = [...this.#released].slice(0, LANES_PER_MESSAGE_MAX);
         for (const [partition] of lanes) this.#lanes.delete(partition);
         for (const partition of released) this.#released.delete(partition);
         const [nudged] = this.#nudged; // a name may be long
         if (nudged !== undefined) this.#nudged.delete(nudged);
-        const owed = this.#owed;
-        this.#owed = undefined;
-        const readsMore = this.#readsMore;
-        this.#readsMore = false;
         const startedAtMs = this.#options.now();
         await this.#notify(this.#session, {
-          ...owed,
           lanes,
           released,
           ...(nudged === undefined ? {} : { nudged: [nudged] }),
-          ...(readsMore ? { reads: this.#reads() } : {}),
         });
         const isFull = Math.max(this.#lanes.size, this.#released.size) >= LANES_PER_MESSAGE_MAX;
         const leftMs = startedAtMs + this.#options.gatherMs - this.#options.now();
