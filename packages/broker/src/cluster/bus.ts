@@ -64,7 +64,7 @@ const HERE_EVERY_MS = 5_000;
 const HEAR_SELF_MS = 2 * HERE_EVERY_MS;
 // A notification holds less than 8,000 bytes.
 const LANES_PER_MESSAGE_MAX = 150;
-// Of the groups beyond it nobody is told: their lanes are at home everywhere.
+// Of the groups beyond it nobody is told: others take their lanes for their own.
 const GROUPS_PER_MESSAGE_MAX = 300;
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 2_000;
@@ -142,7 +142,7 @@ export class Bus {
     this.#flush();
   }
 
-  /** A group pops here that did not for a while: others need not wait for the next sign of life to know. */
+  /** A group pops here that was not known before: others need not wait for the next sign of life to hear of it. */
   beganToRead(): void {
     if (this.peers.isEmpty) return;
     this.#readsMore = true;

@@ -10,7 +10,7 @@ import type { PopRequest } from "./pop.ts";
 export interface GroupOpenerOptions {
   readonly directory: Directory;
   readonly use: <T>(work: (session: Session) => Promise<T>) => Promise<T>;
-  /** A group pops here that did not for a while. */
+  /** A group pops here that was not known before. */
   readonly beganToRead: () => void;
 }
 

@@ -105,10 +105,7 @@ export class Popper {
   pop(asked: PopRequest, done: (outcome: PopOutcome | Error) => void): PopHandle {
     const request = this.#isStopping ? { ...asked, waitMs: 0 } : asked;
     const group = this.#groups.meet(request.queue, request.group);
-    const nowMs = this.#options.now();
-    const isBack = group.id !== undefined && group.pops === 0 && nowMs - group.usedAtMs > READS_MS;
-    group.usedAtMs = nowMs;
-    if (isBack) this.#options.beganToRead();
+    group.usedAtMs = this.#options.now();
     const pop = new Pop(request, group, this.times, (outcome) => {
       this.#live.end(pop);
       done(outcome);
