@@ -1,10 +1,11 @@
 /**
  * The lease keeper holds the leases of messages in hand and says when one is lost. The renewals are made by a
- * worker thread, started with the first lease; where none can be started, or `fetch` is not the runtime's, by
- * a timer of this thread.
+ * worker thread, started with the first lease, which sees them on a board; where none can be started, or `fetch` is not
+ * the runtime's, by a timer of this thread.
  */
 import { DataPlane } from "./data-plane.ts";
 import { LeaseLostError } from "./errors.ts";
+import { canShare, LeaseBoard } from "./lease-board.ts";
 import { type Lease, LeaseRenewer } from "./lease-renewer.ts";
 import type { FromWorker, ToWorker } from "./lease-worker.ts";
 import type { Transport, TransportOptions } from "./transport/transport.ts";
@@ -22,8 +23,8 @@ export interface LeaseKeeperOptions {
 }
 
 interface Renewals {
-  hold(lease: Lease): void;
-  release(leaseId: string): void;
+  /** Returns what lets the lease go. */
+  hold(lease: Lease): () => void;
   stop(): void;
 }
 
@@ -38,6 +39,7 @@ interface WorkerLike {
 interface Holder {
   readonly lease: Lease;
   readonly lost: (error: LeaseLostError) => void;
+  letGo: () => void;
 }
 
 export class LeaseKeeper {
@@ -57,14 +59,14 @@ export class LeaseKeeper {
 
   /** Resolves when somebody renews the lease: a handler that starts then may block. */
   async hold(lease: Lease, lost: (error: LeaseLostError) => void): Promise<Held> {
-    this.#held.set(lease.leaseId, { lease, lost });
     this.#renewals ??= this.#start();
     const renewals = await this.#renewals;
-    renewals.hold(lease);
+    const holder: Holder = { lease, lost, letGo: renewals.hold(lease) };
+    this.#held.set(lease.leaseId, holder);
     return {
       release: () => {
         this.#held.delete(lease.leaseId);
-        void this.#renewals?.then((now) => now.release(lease.leaseId));
+        holder.letGo();
       },
     };
   }
@@ -97,8 +99,10 @@ export class LeaseKeeper {
       warn: this.#options.warn,
     });
     return {
-      hold: (lease) => renewer.hold(lease),
-      release: (leaseId) => renewer.release(leaseId),
+      hold: (lease) => {
+        renewer.hold(lease);
+        return () => renewer.release(lease.leaseId);
+      },
       stop: () => {
         for (const leaseId of this.#held.keys()) renewer.release(leaseId);
       },
@@ -123,17 +127,21 @@ export class LeaseKeeper {
     isReady = true;
     worker.unref?.(); // a program that has nothing else to do may end
     tell({ kind: "start", options });
-    tell({ kind: "token", token: await credential() });
+    let told = await credential();
+    tell({ kind: "token", token: told });
+    const hold = holderOn(tell);
     return {
       hold: (lease) => {
-        tell({ kind: "hold", lease });
-        if (typeof token !== "function") return;
-        credential().then(
-          (value) => tell({ kind: "token", token: value }),
-          (error) => this.#options.warn("No token for the renewal of leases.", error),
-        );
+        if (typeof token === "function")
+          credential().then(
+            (value) => {
+              if (value !== told) tell({ kind: "token", token: value });
+              told = value;
+            },
+            (error) => this.#options.warn("No token for the renewal of leases.", error),
+          );
+        return hold(lease);
       },
-      release: (leaseId) => tell({ kind: "release", leaseId }),
       stop: () => void worker.terminate(),
     };
   }
@@ -143,8 +151,24 @@ export class LeaseKeeper {
     this.#options.warn("Leases are renewed without a worker thread, because it ended.", error);
     const timers = this.#startTimers();
     this.#renewals = Promise.resolve(timers);
-    for (const { lease } of this.#held.values()) timers.hold(lease);
+    for (const holder of this.#held.values()) holder.letGo = timers.hold(holder.lease);
   }
+}
+
+/** How the worker learns of leases: from the board, or by messages. */
+function holderOn(tell: (message: ToWorker) => void): Renewals["hold"] {
+  if (canShare()) {
+    const board = new LeaseBoard(
+      (memory) => tell({ kind: "slot", memory }),
+      () => tell({ kind: "wake" }),
+    );
+    tell({ kind: "board", sleep: board.sleep });
+    return (lease) => board.hold(lease);
+  }
+  return (lease) => {
+    tell({ kind: "hold", lease });
+    return () => tell({ kind: "release", leaseId: lease.leaseId });
+  };
 }
 
 async function newWorker(): Promise<WorkerLike> {

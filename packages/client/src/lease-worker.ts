@@ -1,5 +1,6 @@
 /** What runs in the worker thread: a renewer of its own, with a transport of its own. */
 import { DataPlane } from "./data-plane.ts";
+import { BoardWatch } from "./lease-board.ts";
 import { type Lease, LeaseRenewer } from "./lease-renewer.ts";
 import { runtimeFetch } from "./transport/runtime-fetch.ts";
 import { Transport, type TransportOptions } from "./transport/transport.ts";
@@ -8,6 +9,11 @@ import { Transport, type TransportOptions } from "./transport/transport.ts";
 export type ToWorker =
   | { readonly kind: "start"; readonly options: Omit<TransportOptions, "fetch" | "token"> }
   | { readonly kind: "token"; readonly token: string | undefined }
+  // Where memory can be shared.
+  | { readonly kind: "board"; readonly sleep: SharedArrayBuffer }
+  | { readonly kind: "slot"; readonly memory: SharedArrayBuffer }
+  | { readonly kind: "wake" }
+  // Where it cannot.
   | { readonly kind: "hold"; readonly lease: Lease }
   | { readonly kind: "release"; readonly leaseId: string };
 
@@ -24,6 +30,7 @@ interface Port {
 
 let token: string | undefined;
 let renewer: LeaseRenewer | undefined;
+let watch: BoardWatch | undefined;
 let port: Port | undefined;
 
 function received(message: ToWorker): void {
@@ -39,6 +46,9 @@ function received(message: ToWorker): void {
       warn: (text) => port?.postMessage({ kind: "warning", message: text }),
     });
   } else if (message.kind === "token") token = message.token;
+  else if (message.kind === "board") watch = new BoardWatch(message.sleep, renewer!);
+  else if (message.kind === "slot") watch?.hang(message.memory);
+  else if (message.kind === "wake") watch?.wake();
   else if (message.kind === "hold") renewer?.hold(message.lease);
   else renewer?.release(message.leaseId);
 }
