@@ -210,9 +210,9 @@ export class Consumer<T> implements Closable {
   ): Promise<void> {
     const { handle, onSuccess, onError, autoAck } = this.#options;
     const span = await this.#core.telemetry.process(unit);
-    const signal = unit.length === 1 ? delivery.signalOf(unit[0]!) : delivery.signal;
+    const context = new UnitContext(delivery, unit);
     try {
-      const result = await span.run(() => handle(unit, { signal }));
+      const result = await span.run(() => handle(unit, context));
       this.#completed += unit.length;
       span.end();
       const settled = autoAck ? delivery.settle(unit, { status: "completed" }) : undefined;
@@ -240,6 +240,21 @@ export class Consumer<T> implements Closable {
     } catch (error) {
       this.#core.warn(`After the handler of ${unit[0]!.queue}: ${messageOf(error)}`, error);
     }
+  }
+}
+
+/** The signal is made if the handler asks for it. */
+class UnitContext implements HandlerContext {
+  readonly #delivery: Delivery<unknown>;
+  readonly #unit: readonly Message[];
+
+  constructor(delivery: Delivery<unknown>, unit: readonly Message[]) {
+    this.#delivery = delivery;
+    this.#unit = unit;
+  }
+
+  get signal(): AbortSignal {
+    return this.#unit.length === 1 ? this.#delivery.signalOf(this.#unit[0]!) : this.#delivery.signal;
   }
 }
 

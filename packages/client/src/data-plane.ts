@@ -170,12 +170,15 @@ export class DataPlane {
       ...(request.wait ? { timeoutMillis: timeoutMillis + LONG_POLL_GRACE_MILLIS } : {}),
       ...(options.retries === undefined ? {} : { retries: options.retries }),
     });
-    const { body, headers } = answer;
+    const { body } = answer;
+    if (body !== null) {
+      const messages = body.messages.map((message) => Object.assign(message, { queue: body.queue }));
+      return { messages, emptyReason: undefined, retryAfterMillis: 0 };
+    }
     return {
-      messages:
-        body === null ? [] : body.messages.map((message) => Object.assign(message, { queue: body.queue })),
-      emptyReason: (headers.get("queen-empty-reason") as EmptyReason | null) ?? undefined,
-      retryAfterMillis: retryAfterMillis(headers.get("retry-after")) ?? 0,
+      messages: [],
+      emptyReason: (answer.headers.get("queen-empty-reason") as EmptyReason | null) ?? undefined,
+      retryAfterMillis: retryAfterMillis(answer.headers.get("retry-after")) ?? 0,
     };
   }
 

@@ -10,10 +10,11 @@ import { type Ack, affinityKey } from "./data-plane.ts";
 import { LeaseLostError } from "./errors.ts";
 import type { Held } from "./lease-keeper.ts";
 import type { AckResult, AckStatus, Message } from "./message.ts";
+import { Abort } from "./transport/abort.ts";
 
 interface Lane {
   readonly open: Set<Message>;
-  readonly abort: AbortController;
+  readonly abort: Abort;
   isOver: boolean;
 }
 
@@ -31,7 +32,7 @@ export class Delivery<T> {
   readonly #core: Core;
   readonly #lanes = new Map<string, Lane>();
   readonly #acks = new Set<Promise<unknown>>();
-  readonly #abort = new AbortController();
+  readonly #abort = new Abort();
   #held: Held | undefined;
 
   private constructor(core: Core, messages: readonly Message<T>[]) {
@@ -43,7 +44,7 @@ export class Delivery<T> {
       else
         this.#lanes.set(message.partitionId, {
           open: new Set([message]),
-          abort: new AbortController(),
+          abort: new Abort(),
           isOver: false,
         });
     }
@@ -94,7 +95,7 @@ export class Delivery<T> {
    * LeaseLostError where the lease of some was lost before.
    */
   settle(messages: readonly Message[], { status, error }: Settlement): Promise<AckResult[]> {
-    const lost = messages.map((message) => this.signalOf(message).reason).find(isLeaseLost);
+    const lost = messages.map((message) => this.#lane(message).abort.reason).find(isLeaseLost);
     const open = messages.filter((message) => this.isOpen(message));
     for (const message of open) this.#lane(message).open.delete(message);
     if (endsLane(status)) for (const message of open) this.#lane(message).isOver = true;

@@ -51,9 +51,10 @@ export async function* iterateMessages<T>(
       const { messages, count, retryAfterMillis } = await readPatiently(core, request, schema, stop.signal);
       if (count === 0 && retryAfterMillis > 0) await pause(retryAfterMillis, stop.signal);
       if (messages.length === 0) continue;
-      delivery = await Delivery.of(core, messages, renewSeconds);
+      const present = await Delivery.of(core, messages, renewSeconds);
+      delivery = present;
       for (const message of messages)
-        Object.defineProperty(message, "signal", { value: delivery.signalOf(message) });
+        Object.defineProperty(message, "signal", { get: () => present.signalOf(message) });
       for (const message of messages) {
         if (!delivery.isOpen(message)) continue;
         yield message as LeasedMessage<T>;

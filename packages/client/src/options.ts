@@ -1,6 +1,6 @@
 /** What a Queen is made of: where the brokers are, who asks, and how patient it is. */
 import type { Balancing } from "./transport/balancer.ts";
-import { runtimeFetch } from "./transport/runtime-fetch.ts";
+import { runtimeFetch, standardFetch } from "./transport/runtime-fetch.ts";
 import type { TransportOptions } from "./transport/transport.ts";
 
 export interface QueenOptions {
@@ -49,7 +49,7 @@ export function transportOptions(given: string | QueenOptions): TransportOptions
     retries: atLeast(0, "retries", options.retries ?? 4),
     retryDelayMillis: atLeast(0, "retryDelayMillis", options.retryDelayMillis ?? 250),
     restMillisMax: atLeast(0, "recoverMillis", options.recoverMillis ?? 5_000),
-    fetch: options.fetch ?? runtimeFetch,
+    fetch: options.fetch ? standardFetch(options.fetch) : runtimeFetch,
   };
 }
 

@@ -8,6 +8,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { Abort } from "../src/transport/abort.ts";
 import { AnswerReader } from "../src/transport/answer-reader.ts";
 import { runtimeFetch } from "../src/transport/runtime-fetch.ts";
 import { CERTIFICATE, KEY } from "./localhost-certificate.ts";
@@ -242,8 +243,10 @@ async function startPeer(respond: (socket: Socket, request: string, count: numbe
 }
 
 const OK = answer("HTTP/1.1 200 OK", "content-length: 2", "", "ok");
-const get = async (url: string, signal = new AbortController().signal): Promise<string> =>
-  (await runtimeFetch(url, { method: "GET", headers: {}, signal })).text();
+const ABORT = new URL("../src/transport/abort.js", import.meta.url).href;
+
+const get = async (url: string, abort = new Abort()): Promise<string> =>
+  (await runtimeFetch(url, { method: "GET", headers: {}, abort })).text();
 
 test("a connection is used again, the one that was used last first", async () => {
   const { url, sockets } = await startPeer((socket) => socket.write(OK));
@@ -300,8 +303,8 @@ test("an answer that comes before the whole request was read is an answer, and e
     else socket.write(OK);
   });
   const body = "x".repeat(32 * 1024 * 1024);
-  const { signal } = new AbortController();
-  const answered = await runtimeFetch(url, { method: "POST", headers: {}, body, signal });
+  const abort = new Abort();
+  const answered = await runtimeFetch(url, { method: "POST", headers: {}, body, abort });
   assert.equal(answered.status, 413);
   assert.equal(await get(url), "ok");
   assert.equal(sockets.length, 2);
@@ -311,16 +314,16 @@ test("whoever aborts a request closes its connection, and no other", async () =>
   const { url, sockets } = await startPeer((socket, request) => {
     if (!request.startsWith("GET /silent")) socket.write(OK);
   });
-  const abort = new AbortController();
-  const silent = get(`${url}/silent`, abort.signal);
+  const abort = new Abort();
+  const silent = get(`${url}/silent`, abort);
   const failed = assert.rejects(silent, TypeError);
   assert.equal(await get(url), "ok");
   const closed = once(sockets[0]!, "close");
-  abort.abort();
+  abort.abort(new Error("no longer wanted"));
   await Promise.all([failed, closed]);
   assert.equal(await get(url), "ok");
   assert.equal(sockets.length, 2);
-  await assert.rejects(get(url, abort.signal), TypeError);
+  await assert.rejects(get(url, abort), TypeError);
   assert.equal(await get(url), "ok");
   assert.equal(sockets.length, 2);
 });
@@ -331,14 +334,14 @@ test("a request is as HTTP wants it, and nothing can be written into its head", 
     seen = request;
     socket.write(OK);
   });
-  const { signal } = new AbortController();
-  await runtimeFetch(`${url}/a/../b?c=d`, { method: "POST", headers: { "x-a": "b" }, body: "ü", signal });
+  const abort = new Abort();
+  await runtimeFetch(`${url}/a/../b?c=d`, { method: "POST", headers: { "x-a": "b" }, body: "ü", abort });
   const { host } = new URL(url);
   assert.equal(
     seen,
     answer("POST /a/../b?c=d HTTP/1.1", `host: ${host}`, "x-a: b", "content-length: 2", "", "ü"),
   );
-  await runtimeFetch(`${url}/ü b`, { method: "PUT", headers: {}, signal });
+  await runtimeFetch(`${url}/ü b`, { method: "PUT", headers: {}, abort });
   assert.equal(seen, answer("PUT /%C3%BC%20b HTTP/1.1", `host: ${host}`, "content-length: 0", "", ""));
   const odd = {
     "X-A": "b",
@@ -347,11 +350,11 @@ test("a request is as HTTP wants it, and nothing can be written into its head", 
     "x-a": "c",
     Host: "other",
   };
-  await runtimeFetch(url, { method: "GET", headers: odd, signal });
+  await runtimeFetch(url, { method: "GET", headers: odd, abort });
   assert.equal(seen, answer("GET / HTTP/1.1", "host: other", "x-a: c", "", ""));
   seen = "";
   for (const headers of [{ "x-a": "b\r\nx-c: d" }, { "x a": "b" }, { "x-a": "€" }, { "": "b" }])
-    await assert.rejects(runtimeFetch(url, { method: "GET", headers, signal }), TypeError);
+    await assert.rejects(runtimeFetch(url, { method: "GET", headers, abort }), TypeError);
   assert.equal(seen, "");
 });
 
@@ -359,6 +362,7 @@ test("a connection that is idle does not keep a program running", () => {
   const client = new URL("../src/transport/runtime-fetch.js", import.meta.url).href;
   const program = `
     const { runtimeFetch } = await import(${JSON.stringify(client)});
+    const { Abort } = await import(${JSON.stringify(ABORT)});
     const { createServer } = await import("node:net");
     let isOpen = false;
     const server = createServer((socket) => {
@@ -370,7 +374,7 @@ test("a connection that is idle does not keep a program running", () => {
     await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
     server.unref();
     const url = "http://127.0.0.1:" + server.address().port;
-    await runtimeFetch(url, { method: "GET", headers: {}, signal: new AbortController().signal });
+    await runtimeFetch(url, { method: "GET", headers: {}, abort: new Abort() });
     process.on("exit", () => console.log("ended while it is", isOpen ? "open" : "closed"));`;
   const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
     encoding: "utf8",
@@ -393,7 +397,8 @@ test("over TLS a server is asked for its certificate, by name and by address", a
       const client = new URL("../src/transport/runtime-fetch.js", import.meta.url).href;
       const program = `
         const { runtimeFetch } = await import(${JSON.stringify(client)});
-        const init = { method: "GET", headers: {}, signal: new AbortController().signal };
+        const { Abort } = await import(${JSON.stringify(ABORT)});
+        const init = { method: "GET", headers: {}, abort: new Abort() };
         const fetchTwice = async () => {
           await (await runtimeFetch("https://${host}:${port}/", init)).text();
           return (await runtimeFetch("https://${host}:${port}/", init)).text();

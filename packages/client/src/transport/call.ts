@@ -1,6 +1,6 @@
 /** A call is one HTTP request to one endpoint: it ends with an answer, or with an error that says why not. */
 import { ConnectionError, serverError, TimeoutError } from "../errors.ts";
-import { onAbort } from "./on-abort.ts";
+import { Abort } from "./abort.ts";
 import type { Fetch, Fetched } from "./runtime-fetch.ts";
 
 export type QueryValue = string | number | boolean | null | undefined;
@@ -34,30 +34,31 @@ export interface Call {
   readonly body: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMillis: number;
-  readonly signal: AbortSignal | undefined;
+  /** The first that is aborted ends the call. */
+  readonly signals: readonly AbortSignal[];
 }
 
 export async function call<T>(fetchFunction: Fetch, endpoint: string, request: Call): Promise<Answer<T>> {
-  const { signal, timeoutMillis } = request;
-  signal?.throwIfAborted();
-  const abort = new AbortController();
+  const { signals, timeoutMillis } = request;
+  const abort = new Abort();
+  const unlink = abort.follow(signals);
   const timer = setTimeout(() => {
     const sentence = `${request.method} ${endpoint}${request.path} had no answer within ${timeoutMillis} ms.`;
     abort.abort(new TimeoutError(sentence));
   }, timeoutMillis);
-  const unlink = onAbort(signal, () => abort.abort(signal?.reason));
   try {
+    abort.throwIfAborted();
     const response = await fetchFunction(endpoint + request.path + queryText(request.query), {
       method: request.method,
       headers: request.headers,
-      signal: abort.signal,
+      abort,
       ...(request.body === undefined ? {} : { body: request.body }),
     });
     const body = bodyOf(await response.text());
     if (!response.ok) throw refusal(request, response, body);
     return new Answer(response, body as T, endpoint);
   } catch (error) {
-    if (abort.signal.aborted) throw abort.signal.reason;
+    abort.throwIfAborted();
     throw error instanceof TypeError ? noAnswer(request, endpoint, error) : error;
   } finally {
     clearTimeout(timer);

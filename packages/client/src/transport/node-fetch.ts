@@ -4,7 +4,6 @@
  */
 import type { AnswerHead, Bytes } from "./answer-reader.ts";
 import { Connection, type ReceivedAnswer, type Socket } from "./connection.ts";
-import { onAbort } from "./on-abort.ts";
 import type { Fetch, Fetched } from "./runtime-fetch.ts";
 
 /** As much of Node as is used. */
@@ -51,7 +50,7 @@ class Origin {
     this.#node = node;
   }
 
-  async fetch(path: string, { method, headers, body, signal }: Parameters<Fetch>[1]): Promise<Fetched> {
+  async fetch(path: string, { method, headers, body, abort }: Parameters<Fetch>[1]): Promise<Fetched> {
     // Of a name in two spellings the last one counts.
     const fields = new Map([["host", this.#url.host]]);
     for (const name in headers) {
@@ -65,13 +64,13 @@ class Origin {
     else if (WITH_BODY.has(method)) fields.set("content-length", "0");
     let head = `${method} ${targetOf(path)} HTTP/1.1\r\n`;
     for (const [name, value] of fields) head += `${name}: ${value}\r\n`;
-    if (signal.aborted) throw new Error("aborted");
+    if (abort.isAborted) throw new Error("aborted");
     const connection = this.#idle.pop() ?? this.#connect();
-    const unlink = onAbort(signal, () => connection.close(new Error("aborted")));
+    abort.listen(() => connection.close(new Error("aborted")));
     try {
       return new NodeFetched(await connection.send(method, `${head}\r\n${body ?? ""}`));
     } finally {
-      unlink();
+      abort.listen(undefined);
     }
   }
 

@@ -1,16 +1,18 @@
-import { onAbort } from "./on-abort.ts";
+import { Abort } from "./abort.ts";
 
-/** Waits; an aborted signal ends the wait with its reason. */
-export async function pause(millis: number, signal?: AbortSignal): Promise<void> {
-  signal?.throwIfAborted();
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => {
-      unlink();
-      resolve();
-    }, millis);
-    const unlink = onAbort(signal, () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
+/** Waits; the first signal that is aborted ends the wait with its reason. */
+export async function pause(millis: number, ...signals: readonly AbortSignal[]): Promise<void> {
+  const abort = new Abort();
+  const unlink = abort.follow(signals);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  try {
+    await new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, millis);
+      abort.listen(resolve);
     });
-  });
+    abort.throwIfAborted();
+  } finally {
+    clearTimeout(timer);
+    unlink();
+  }
 }

@@ -6,7 +6,6 @@ import { ClosedError, TimeoutError } from "../errors.ts";
 import { Balancer, type Balancing } from "./balancer.ts";
 import { type Answer, type Call, call, type Query } from "./call.ts";
 import { Endpoint } from "./endpoint.ts";
-import { onAbort } from "./on-abort.ts";
 import { pause } from "./pause.ts";
 import { judge } from "./retry.ts";
 import type { Fetch } from "./runtime-fetch.ts";
@@ -83,36 +82,31 @@ export class Transport {
     this.#closing.signal.throwIfAborted();
     const isRepeatable = options.repeatable ?? REPEATABLE.has(method);
     const retries = options.retries ?? this.#options.retries;
-    const abort = linked(options.signal, this.#closing.signal);
-    try {
-      const request = await this.#call(method, path, options, abort.signal);
-      for (let round = 0; ; round++) {
-        let waitMillis = 0;
-        let lastError: unknown;
-        for (const endpoint of this.#round(options.affinityKey)) {
-          try {
-            const answer = await call<T>(this.#options.fetch, endpoint.url, request);
-            endpoint.succeeded();
-            return answer;
-          } catch (error) {
-            abort.signal.throwIfAborted();
-            const verdict = judge(error, isRepeatable);
-            if (verdict.isSick) endpoint.failed();
-            else endpoint.succeeded();
-            if (!verdict.again) throw error;
-            lastError = error;
-            waitMillis = Math.max(waitMillis, verdict.waitMillis);
-            if (!verdict.elsewhere) break;
-          }
+    const request = await this.#call(method, path, options);
+    for (let round = 0; ; round++) {
+      let waitMillis = 0;
+      let lastError: unknown;
+      for (const endpoint of this.#round(options.affinityKey)) {
+        try {
+          const answer = await call<T>(this.#options.fetch, endpoint.url, request);
+          endpoint.succeeded();
+          return answer;
+        } catch (error) {
+          for (const signal of request.signals) signal.throwIfAborted();
+          const verdict = judge(error, isRepeatable);
+          if (verdict.isSick) endpoint.failed();
+          else endpoint.succeeded();
+          if (!verdict.again) throw error;
+          lastError = error;
+          waitMillis = Math.max(waitMillis, verdict.waitMillis);
+          if (!verdict.elsewhere) break;
         }
-        const delayMillis = Math.max(waitMillis, this.#delayMillis(round));
-        // After a wait of the whole timeout, whether to wait once more is for the caller to decide.
-        const isOver = round >= retries || lastError instanceof TimeoutError;
-        if (isOver || delayMillis > WAIT_MILLIS_MAX) throw lastError;
-        await pause(delayMillis, abort.signal);
       }
-    } finally {
-      abort.unlink();
+      const delayMillis = Math.max(waitMillis, this.#delayMillis(round));
+      // After a wait of the whole timeout, whether to wait once more is for the caller to decide.
+      const isOver = round >= retries || lastError instanceof TimeoutError;
+      if (isOver || delayMillis > WAIT_MILLIS_MAX) throw lastError;
+      await pause(delayMillis, ...request.signals);
     }
   }
 
@@ -138,7 +132,7 @@ export class Transport {
         body: undefined,
         headers: this.#options.headers,
         timeoutMillis: PROBE_MILLIS,
-        signal: this.#closing.signal,
+        signals: [this.#closing.signal],
       });
       endpoint.succeeded();
     } catch (error) {
@@ -155,7 +149,7 @@ export class Transport {
     return delayMillis * (0.75 + Math.random() / 2);
   }
 
-  async #call(method: string, path: string, options: RequestOptions, signal: AbortSignal): Promise<Call> {
+  async #call(method: string, path: string, options: RequestOptions): Promise<Call> {
     const { token } = this.#options;
     const credential = typeof token === "function" ? await token() : token;
     const body = options.json ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
@@ -171,21 +165,7 @@ export class Transport {
         ...options.headers,
       },
       timeoutMillis: options.timeoutMillis ?? this.#options.timeoutMillis,
-      signal,
+      signals: options.signal ? [options.signal, this.#closing.signal] : [this.#closing.signal],
     };
   }
-}
-
-/** A signal that follows two others until it is unlinked. */
-function linked(one: AbortSignal | undefined, other: AbortSignal) {
-  const controller = new AbortController();
-  const unlinkOne = onAbort(one, () => controller.abort(one?.reason));
-  const unlinkOther = onAbort(other, () => controller.abort(other.reason));
-  return {
-    signal: controller.signal,
-    unlink() {
-      unlinkOne();
-      unlinkOther();
-    },
-  };
 }
