@@ -19,7 +19,7 @@ import { temporaryFolder } from "./processes/children.ts";
 import { type DatabaseServer, startDatabaseServer } from "./processes/database-server.ts";
 import { runGenerator } from "./processes/generator.ts";
 import { describeRun, type Progress } from "./report/progress.ts";
-import { isValid, type Recorder, type Run } from "./results.ts";
+import { isDisturbed, isValid, type Recorder, type Run, stolenPercent } from "./results.ts";
 import { measureStart } from "./start-time.ts";
 import { type Measured, quickened, type Scenario, type Suite } from "./suites/scenario.ts";
 
@@ -64,14 +64,20 @@ export class Bench {
     const { rounds } = this.#options;
     const pairs = shuffled(
       this.#suite.scenarios.flatMap((scenario) =>
-        Array.from({ length: rounds }, (_, index) => ({ scenario, round: index + 1 })),
+        Array.from({ length: rounds }, (_, index) => ({ scenario, round: index + 1, isRepeated: false })),
       ),
     );
     let isAllValid = true;
-    for (const [index, { scenario, round }] of pairs.entries()) {
+    // What is put off comes at the end of the same list.
+    for (const [index, { scenario, round, isRepeated }] of pairs.entries()) {
       this.#abort.throwIfAborted();
       this.#progress.begin(`[${index + 1}/${pairs.length}] ${scenario.id} round ${round}/${rounds}`);
       const run = await this.#runOne(scenario, round, `bench_${process.pid}_${index + 1}`);
+      if (isDisturbed(run) && !isRepeated && !this.#options.isQuick) {
+        pairs.push({ scenario, round, isRepeated: true });
+        this.#progress.say(`${describeRun(run)}; ${stolenPercent(run.figures)} % stolen: again later`);
+        continue;
+      }
       if (!isValid(run) && run.missing === undefined) isAllValid = false;
       this.#recorder.record(run, this.#server);
       this.#progress.say(describeRun(run));

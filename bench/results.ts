@@ -26,6 +26,16 @@ export interface Run {
 export const isValid = (run: Run): run is Run & { figures: Figures } =>
   run.figures !== undefined && (run.figures.verdict?.correct ?? true);
 
+/** How much of the machine its host gave to others, beyond which that would be what is measured. */
+export const STOLEN_PERCENT_MAX = 15;
+
+export const stolenPercent = (figures: Pick<Figures, "cost">): number =>
+  figures.cost.systemPercent?.steal ?? 0;
+
+/** Whether it is worth measuring again. A run that received something else than was sent is to be told as it is. */
+export const isDisturbed = (run: Run): run is Run & { figures: Figures } =>
+  isValid(run) && stolenPercent(run.figures) > STOLEN_PERCENT_MAX;
+
 export interface ResultLine {
   readonly at: string;
   /** When the command was started: what was measured together has it in common. */

@@ -1,7 +1,8 @@
 /**
- * A peer load is one of five shapes that every queue knows, by the peer's own client in this one process:
+ * A peer load is one of six shapes, by the peer's own client in this one process:
  *
- *   one      senders in a closed loop, a message at a time
+ *   one      senders in a closed loop, a message at a time, all to one lane: to one queue, where there are no lanes
+ *   lanes    the same to many lanes, each in its order
  *   batch    the same, a hundred at a time
  *   consume  a preloaded queue is read to its end and acknowledged
  *   latency  one sender at a fixed rate, one consumer that waits; from sending to receiving. Half of the warm-up is a
@@ -17,9 +18,9 @@ import { DrainWatch, type LoadContext } from "../load.ts";
 import { distribution, type Figures, type Mark, ratePerSecond, steadyPart } from "../measure.ts";
 import { MessageWriter } from "../messages.ts";
 import { peerNamed } from "../peers/index.ts";
-import type { Consumption, PeerClient, PeerMessage } from "../peers/peer.ts";
+import type { Consumption, Peer, PeerClient, PeerMessage } from "../peers/peer.ts";
 
-export type Shape = "one" | "batch" | "consume" | "latency" | "rare";
+export type Shape = "one" | "lanes" | "batch" | "consume" | "latency" | "rare";
 
 /** Whether it asks how long a message is on its way. */
 export const isTimed = (shape: Shape): boolean => shape === "latency" || shape === "rare";
@@ -36,29 +37,33 @@ export interface PeerLoad {
   readonly messagesPerSecond?: number;
 }
 
-// Where there are lanes, senders use as many as in S1.
-const PARTITIONS = 100;
+// As many as in S1.
+const LANES = 100;
 const PARK_MS = 300;
 const STRAGGLER_MS = 500;
 
 export async function runPeer(load: PeerLoad, context: LoadContext): Promise<Figures> {
   const peer = peerNamed(load.peer);
-  const client = await peer.connect(context);
+  const lanes = lanesOf(load.shape, peer);
+  const client = await peer.connect({ ...context, lanes });
   try {
-    return await runShape(load, context, client, peer.isOrdered);
+    return await runShape(load, context, client, lanes);
   } finally {
     await client.close();
   }
 }
 
-/** The load on a client that is connected. */
+export const lanesOf = (shape: Shape, { isOrdered }: Pick<Peer, "isOrdered">): number =>
+  shape !== "one" && (isOrdered || shape === "lanes") ? LANES : 1;
+
+/** The load on a client that is connected. With more than one lane, the order in each is checked. */
 export async function runShape(
   load: PeerLoad,
   context: Pick<LoadContext, "accountant" | "timing" | "padding" | "enterPhase">,
   client: PeerClient,
-  isOrdered: boolean,
+  lanes: number,
 ): Promise<Figures> {
-  const trial = new Trial(load, context, client, isOrdered);
+  const trial = new Trial(load, context, client, lanes);
   try {
     if (load.shape === "consume") return await trial.consume();
     return await (isTimed(load.shape) ? trial.latency() : trial.send());
@@ -82,17 +87,16 @@ class Trial {
   #onReceived: (sentAtMs: readonly number[]) => void = () => undefined;
   #onDone: (count: number) => void = () => undefined;
 
-  constructor(load: PeerLoad, context: TrialContext, client: PeerClient, isOrdered: boolean) {
-    const partitions = isOrdered ? PARTITIONS : 1;
+  constructor(load: PeerLoad, context: TrialContext, client: PeerClient, lanes: number) {
     this.#load = load;
     this.#context = context;
     this.#client = client;
     this.#writer = new MessageWriter(context.padding);
-    this.#ledger = new Ledger({ partitions, producers: load.senders, isOrdered });
+    this.#ledger = new Ledger({ partitions: lanes, producers: load.senders, isOrdered: lanes > 1 });
     this.#reader = this.#ledger.reader();
   }
 
-  /** `one` and `batch`. */
+  /** `one`, `lanes` and `batch`. */
   async send(): Promise<Figures> {
     const { accountant, timing, enterPhase } = this.#context;
     const latencies: number[] = [];

@@ -4,7 +4,7 @@ import type { Data } from "../messages.ts";
 import { load, versionOf } from "./packages.ts";
 import {
   type Consumption,
-  inOneLane,
+  inLane,
   onPostgres,
   type Peer,
   type PeerClient,
@@ -20,10 +20,13 @@ const LOCAL_QUEUE_SIZE = 500;
 
 interface Utils {
   migrate(): Promise<void>;
-  addJob(identifier: string, payload: Data): Promise<unknown>;
+  addJob(identifier: string, payload: Data, spec: { queueName?: string }): Promise<unknown>;
   addJobs(jobs: readonly { identifier: string; payload: Data }[]): Promise<unknown>;
   release(): Promise<void>;
 }
+
+/** Where there are lanes, a job says which one it is of. */
+type InLane = Data & { readonly lane?: number };
 
 interface Module {
   readonly WorkerPreset: object;
@@ -33,7 +36,7 @@ interface Module {
     pgPool: pg.Pool;
     logger: object;
     noHandleSignals: boolean;
-    taskList: Record<string, (payload: Data) => void>;
+    taskList: Record<string, (payload: InLane) => void>;
     preset: object;
   }): Promise<{ stop(): Promise<void>; promise: Promise<void>; events: Events }>;
 }
@@ -52,7 +55,7 @@ export const graphileWorker: Peer = {
   missing: () => null,
   startServer: () =>
     onPostgres(versionOf("graphile-worker"), `local queue of ${LOCAL_QUEUE_SIZE}, completes in batches`),
-  connect: async ({ databaseUrl }) => {
+  connect: async ({ databaseUrl, lanes }) => {
     const worker = load<Module>("graphile-worker");
     const logger = new worker.Logger(() => () => undefined);
     const pgPool = new pg.Pool({ connectionString: databaseUrl!, max: CONNECTIONS });
@@ -60,7 +63,7 @@ export const graphileWorker: Peer = {
     pgPool.on("connect", (client) => client.on("error", () => undefined));
     const utils = await worker.makeWorkerUtils({ pgPool, logger });
     await utils.migrate();
-    return new GraphileWorkerClient(worker, logger, pgPool, utils);
+    return new GraphileWorkerClient(worker, logger, pgPool, utils, lanes > 1);
   },
 };
 
@@ -69,16 +72,21 @@ class GraphileWorkerClient implements PeerClient {
   readonly #logger: object;
   readonly #pool: pg.Pool;
   readonly #utils: Utils;
+  readonly #hasLanes: boolean;
 
-  constructor(worker: Module, logger: object, pool: pg.Pool, utils: Utils) {
+  constructor(worker: Module, logger: object, pool: pg.Pool, utils: Utils, hasLanes: boolean) {
     this.#worker = worker;
     this.#logger = logger;
     this.#pool = pool;
     this.#utils = utils;
+    this.#hasLanes = hasLanes;
   }
 
-  async send(_sender: number, { data }: PeerMessage): Promise<void> {
-    await this.#utils.addJob(TASK, data);
+  async send(_sender: number, { partition, data }: PeerMessage): Promise<void> {
+    if (this.#hasLanes) {
+      const job: InLane = { ...data, lane: partition };
+      await this.#utils.addJob(TASK, job, { queueName: `lane-${partition}` });
+    } else await this.#utils.addJob(TASK, data, {});
   }
 
   async sendBatch(_sender: number, messages: readonly PeerMessage[]): Promise<void> {
@@ -96,7 +104,7 @@ class GraphileWorkerClient implements PeerClient {
       pgPool: this.#pool,
       logger: this.#logger,
       noHandleSignals: true,
-      taskList: { [TASK]: (payload) => sink.received([inOneLane(payload)]) },
+      taskList: { [TASK]: (payload) => sink.received([inLane(payload.lane ?? 0, payload)]) },
       preset: {
         extends: [this.#worker.WorkerPreset],
         worker: style === "drain" ? inBatches : { concurrentJobs: 1 },

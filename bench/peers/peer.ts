@@ -15,9 +15,9 @@ export interface Peer {
   readonly packages: readonly string[];
   /** Whether it stores in PostgreSQL; it then gets a fresh database for each run. */
   readonly usesPostgres: boolean;
-  /** Whether messages come in the order of their partition, so that a run may check it. */
+  /** Whether it is used with lanes in every shape of load, because they cost it nothing else. */
   readonly isOrdered: boolean;
-  /** What it offers beside the five shapes of load. */
+  /** What it offers beside the shapes of load. */
   readonly offers: Offers;
   /** Why it cannot be measured on this machine, and what to do; null if it can. */
   missing(): string | null;
@@ -25,7 +25,7 @@ export interface Peer {
   connect(place: ClientPlace): Promise<PeerClient>;
 }
 
-/** In a few words each: yes, no, or by which means. */
+/** In a few words each: yes, no, or by which means. Who has lanes is also measured with them. */
 export interface Offers {
   readonly lanes: string;
   readonly groups: string;
@@ -42,6 +42,8 @@ export interface ServerPlace {
 export interface ClientPlace {
   readonly addresses: readonly Address[];
   readonly databaseUrl: string | null;
+  /** How many ordered lanes the messages go to; 1: they are one queue. */
+  readonly lanes: number;
 }
 
 export interface PeerServer {
@@ -80,8 +82,11 @@ export interface Consumption {
   stop(): Promise<void>;
 }
 
-/** How a message of a peer without partitions is noted. */
-export const inOneLane = (data: Data): ReceivedMessage => ({ partition: "p0", data });
+export const hasLanes = ({ offers }: Peer): boolean => offers.lanes !== "no";
+
+/** How a message is noted, where there is only one lane, and where there are some. */
+export const inOneLane = (data: Data): ReceivedMessage => inLane(0, data);
+export const inLane = (lane: number, data: Data): ReceivedMessage => ({ partition: `p${lane}`, data });
 
 /** Runs some loops side by side until they are stopped; a loop that throws is reported and ends. */
 export function loops(count: number, sink: Sink, turn: () => Promise<void>): Consumption {

@@ -6,6 +6,7 @@ import type { Data } from "../messages.ts";
 import { fileIn } from "./packages.ts";
 import {
   type Consumption,
+  inLane,
   inOneLane,
   loops,
   onPostgres,
@@ -24,10 +25,15 @@ const INVISIBLE_SECONDS = 300;
 const POLL_MS = 10;
 
 const SEND = { name: "send", text: "select pgmq.send('bench', $1::jsonb)" };
+const SEND_TO_LANE = { name: "send_to_lane", text: "select pgmq.send('bench', $1::jsonb, $2::jsonb)" };
 const SEND_BATCH = { name: "send_batch", text: "select pgmq.send_batch('bench', $1::jsonb[])" };
 const READ = {
   name: "read",
   text: `select msg_id, message from pgmq.read('bench', ${INVISIBLE_SECONDS}, ${READ_BATCH})`,
+};
+const READ_LANES = {
+  name: "read_lanes",
+  text: `select msg_id, message, headers from pgmq.read_grouped('bench', ${INVISIBLE_SECONDS}, ${READ_BATCH})`,
 };
 const WAIT = {
   name: "wait",
@@ -47,12 +53,14 @@ export const pgmq: Peer = {
     return path === undefined || existsSync(path) ? null : `PGMQ_SQL names ${path}, which is not there`;
   },
   startServer: () => onPostgres(readSql().version, `polls every ${POLL_MS} ms, reads ${READ_BATCH}`),
-  connect: async ({ databaseUrl }) => {
+  connect: async ({ databaseUrl, lanes }) => {
     const pool = new pg.Pool({ connectionString: databaseUrl!, max: CONNECTIONS });
     pool.on("error", () => undefined);
     await pool.query(readSql().text);
     await pool.query("select pgmq.create('bench')");
-    return new PgmqClient(pool);
+    // As its page on ordered processing says.
+    if (lanes > 1) await pool.query("select pgmq.create_fifo_index('bench')");
+    return new PgmqClient(pool, lanes > 1);
   },
 };
 
@@ -69,15 +77,26 @@ function readSql(): { text: string; version: string } {
   return { text: tar("-xzOf", archive, file), version: /pgmq--([\d.]+)\.sql$/.exec(file)![1]! };
 }
 
+interface Row {
+  readonly msg_id: string;
+  readonly message: Data;
+  readonly headers?: { readonly "x-pgmq-group": string };
+}
+
 class PgmqClient implements PeerClient {
   readonly #pool: pg.Pool;
+  readonly #hasLanes: boolean;
 
-  constructor(pool: pg.Pool) {
+  constructor(pool: pg.Pool, hasLanes: boolean) {
     this.#pool = pool;
+    this.#hasLanes = hasLanes;
   }
 
-  async send(_sender: number, { data }: PeerMessage): Promise<void> {
-    await this.#pool.query({ ...SEND, values: [JSON.stringify(data)] });
+  async send(_sender: number, { partition, data }: PeerMessage): Promise<void> {
+    const message = JSON.stringify(data);
+    if (this.#hasLanes)
+      await this.#pool.query({ ...SEND_TO_LANE, values: [message, { "x-pgmq-group": String(partition) }] });
+    else await this.#pool.query({ ...SEND, values: [message] });
   }
 
   async sendBatch(_sender: number, messages: readonly PeerMessage[]): Promise<void> {
@@ -85,11 +104,15 @@ class PgmqClient implements PeerClient {
   }
 
   async consume(style: "drain" | "wait", sink: Sink): Promise<Consumption> {
-    const read = style === "drain" ? READ : WAIT;
+    const read = this.#hasLanes ? READ_LANES : style === "drain" ? READ : WAIT;
     return loops(style === "drain" ? CONSUMERS : 1, sink, async () => {
-      const { rows } = await this.#pool.query<{ msg_id: string; message: Data }>(read);
+      const { rows } = await this.#pool.query<Row>(read);
       if (rows.length === 0) return;
-      sink.received(rows.map(({ message }) => inOneLane(message)));
+      sink.received(
+        rows.map(({ message, headers }) =>
+          headers ? inLane(Number(headers["x-pgmq-group"]), message) : inOneLane(message),
+        ),
+      );
       await this.#pool.query({ ...DELETE, values: [rows.map((row) => row.msg_id)] });
       sink.done(rows.length);
     });

@@ -1,4 +1,4 @@
-/** RabbitMQ: a quorum queue of one node, with publisher confirms. */
+/** RabbitMQ: a quorum queue of one node for each lane, with publisher confirms. */
 import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
 import type { Data } from "../messages.ts";
 import { freePort } from "../processes/children.ts";
@@ -6,7 +6,7 @@ import { startLoopbackServer } from "./loopback-server.ts";
 import { findProgram, load, versionOf } from "./packages.ts";
 import {
   type Consumption,
-  inOneLane,
+  inLane,
   type Peer,
   type PeerClient,
   type PeerMessage,
@@ -15,7 +15,7 @@ import {
   type Sink,
 } from "./peer.ts";
 
-const QUEUE = "bench";
+const queueOf = (lane: number): string => `bench-${lane}`;
 const PREFETCH = 500;
 // Debian's wrapper in /usr/sbin wants to be root and starts as another user; this is what it starts.
 const FOLDERS = ["/usr/lib/rabbitmq/bin"];
@@ -64,7 +64,7 @@ export const rabbitmq: Peer = {
   missing: () =>
     program() && findProgram("epmd") ? null : "rabbitmq-server is missing: apt-get install rabbitmq-server",
   startServer,
-  connect: async ({ addresses }) => {
+  connect: async ({ addresses, lanes }) => {
     const { host, port } = addresses[0]!;
     // Without it a small publish waits for the answer to an earlier one, 40 ms on Linux.
     const options = { noDelay: true };
@@ -72,8 +72,9 @@ export const rabbitmq: Peer = {
     connection.on("error", () => undefined);
     const channel = await connection.createConfirmChannel();
     channel.on("error", () => undefined);
-    await channel.assertQueue(QUEUE, { durable: true, arguments: { "x-queue-type": "quorum" } });
-    return new RabbitmqClient(connection, channel);
+    for (let lane = 0; lane < lanes; lane++)
+      await channel.assertQueue(queueOf(lane), { durable: true, arguments: { "x-queue-type": "quorum" } });
+    return new RabbitmqClient(connection, channel, lanes);
   },
 };
 
@@ -111,7 +112,7 @@ async function startServer({ folder }: ServerPlace): Promise<PeerServer> {
       addresses: [address],
       pids: [server.child.pid!],
       version: `${serverVersion()}, amqplib ${versionOf("amqplib")}`,
-      settings: `one node, quorum queue, publisher confirms, prefetch ${PREFETCH}`,
+      settings: `one node, a quorum queue for each lane, publisher confirms, prefetch ${PREFETCH}`,
       answersAfterFsync: true,
       stop: async () => {
         await server.stop();
@@ -131,16 +132,18 @@ const serverVersion = (): string =>
 class RabbitmqClient implements PeerClient {
   readonly #connection: Connection;
   readonly #channel: Channel;
+  readonly #lanes: number;
 
-  constructor(connection: Connection, channel: Channel) {
+  constructor(connection: Connection, channel: Channel, lanes: number) {
     this.#connection = connection;
     this.#channel = channel;
+    this.#lanes = lanes;
   }
 
-  send(_sender: number, { data }: PeerMessage): Promise<void> {
+  send(_sender: number, { partition, data }: PeerMessage): Promise<void> {
     const content = Buffer.from(JSON.stringify(data));
     return new Promise((resolve, reject) => {
-      this.#channel.publish("", QUEUE, content, { persistent: true }, (error) => {
+      this.#channel.publish("", queueOf(partition), content, { persistent: true }, (error) => {
         if (error) reject(error);
         else resolve();
       });
@@ -156,15 +159,19 @@ class RabbitmqClient implements PeerClient {
     const channel = await this.#connection.createChannel();
     channel.on("error", (error) => sink.failed(error));
     await channel.prefetch(PREFETCH);
-    const { consumerTag } = await channel.consume(QUEUE, (delivery) => {
-      if (!delivery) return;
-      sink.received([inOneLane(JSON.parse(delivery.content.toString()) as Data)]);
-      channel.ack(delivery);
-      sink.done(1);
-    });
+    const tags: string[] = [];
+    for (let lane = 0; lane < this.#lanes; lane++) {
+      const { consumerTag } = await channel.consume(queueOf(lane), (delivery) => {
+        if (!delivery) return;
+        sink.received([inLane(lane, JSON.parse(delivery.content.toString()) as Data)]);
+        channel.ack(delivery);
+        sink.done(1);
+      });
+      tags.push(consumerTag);
+    }
     return {
       stop: async () => {
-        await channel.cancel(consumerTag);
+        for (const tag of tags) await channel.cancel(tag);
         await channel.close();
       },
     };

@@ -86,7 +86,8 @@ function peerCharts(summaries: readonly Summary[]): Chart[] {
   };
   const rate = ({ rate: spread }: Summary): Spread | null => spread;
   const panels = [
-    ...panel("one", "One by one, 64 senders: messages a second", rate),
+    ...panel("one", "One by one to one lane, 64 senders: messages a second", rate),
+    ...panel("lanes", "One by one to 100 lanes, 64 senders: messages a second", rate),
     ...panel("batch", "Batches of 100, 64 senders: messages a second", rate),
     ...panel("consume", "Consume and acknowledge: messages a second", rate),
     ...panel(

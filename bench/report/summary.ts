@@ -1,6 +1,6 @@
 /** A summary is what the rounds of one row say together: medians with their spread, of the runs that count. */
 import { type Figures, median } from "../measure.ts";
-import type { ResultLine } from "../results.ts";
+import { type ResultLine, stolenPercent } from "../results.ts";
 
 export interface Spread {
   readonly median: number;
@@ -25,6 +25,7 @@ export interface Summary {
     readonly postgres: Spread | null;
   };
   readonly walBytes: Spread | null;
+  readonly stolenPercent: Spread | null;
   readonly rssMb: Spread | null;
   readonly workerPeakRssMb: Spread | null;
   readonly extra: Readonly<Record<string, Spread>>;
@@ -62,6 +63,7 @@ function summariseOne(lines: readonly ResultLine[]): Summary {
       postgres: spread(({ cost }) => cost.cpuSecondsPerMillion.postgres),
     },
     walBytes: spread(({ cost }) => cost.walBytesPerMessage),
+    stolenPercent: spread(stolenPercent),
     rssMb: spread(({ cost }) => cost.brokerRssMb),
     workerPeakRssMb: spread(({ cost }) => cost.workerPeakRssMb),
     extra: Object.fromEntries(names.map((name) => [name, spread(({ extra }) => extra[name])!])),

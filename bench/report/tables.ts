@@ -1,6 +1,7 @@
 /** Tables are the summaries of a suite as cells, the head first, for the terminal and for the page. */
 import { PEERS } from "../peers/index.ts";
-import type { ResultLine } from "../results.ts";
+import { hasLanes } from "../peers/peer.ts";
+import { type ResultLine, STOLEN_PERCENT_MAX } from "../results.ts";
 import { AXES } from "../suites/growth.ts";
 import { MEMORY } from "../suites/memory.ts";
 import { SHAPES } from "../suites/peers.ts";
@@ -34,11 +35,13 @@ const withSpread = (spread: Spread | null, format: (value: number) => string): s
 const middle = (spread: Spread | null | undefined, format: (value: number) => string): string =>
   spread ? format(spread.median) : "";
 
-function remarks({ wrong, valid, missing, note }: Summary): string[] {
+function remarks({ wrong, valid, missing, note, stolenPercent }: Summary): string[] {
+  const stolen = stolenPercent?.max ?? 0;
   return [
     ...(wrong > 0 ? [`${wrong} of ${wrong + valid} runs wrong or failed`] : []),
     ...(missing === undefined ? [] : [`not available: ${missing}`]),
     ...(note === undefined ? [] : [note]),
+    ...(stolen > STOLEN_PERCENT_MAX ? [`up to ${number(stolen)} % of the machine taken by others`] : []),
   ];
 }
 
@@ -98,7 +101,8 @@ export function ratioTo(scenario: Scenario, summary: Summary, reference: number)
 function peerCells(summaries: readonly Summary[]): Cells {
   const head = [
     "peer",
-    "one by one: msgs/s (p50 / p99 ms)",
+    "one by one, one lane: msgs/s (p50 / p99 ms)",
+    "one by one, 100 lanes: msgs/s (p50 / p99 ms)",
     "batches of 100: msgs/s",
     "consume + ack: msgs/s",
     "at 50/s: p50 / p99 ms",
@@ -112,7 +116,7 @@ function peerCells(summaries: readonly Summary[]): Cells {
   ];
   const rows = PEERS.flatMap((peer) => {
     const own = SHAPES.map((shape) => summaries.find(({ id }) => id === `${peer.name}-${shape}`));
-    const [one, batch, consume, latency, rare] = own;
+    const [one, lanes, batch, consume, latency, rare] = own;
     const any = own.find((summary) => summary !== undefined);
     if (!any) return [];
     const rate = (summary: Summary | undefined): string =>
@@ -123,12 +127,15 @@ function peerCells(summaries: readonly Summary[]): Cells {
         : withSpread(summary?.rate ?? null, thousands);
     const times = (summary: Summary | undefined): string =>
       summary?.p50 ? `${milliseconds(summary.p50.median)} / ${middle(summary.p99, milliseconds)}` : "";
+    const rateAndTimes = (summary: Summary | undefined): string =>
+      summary?.p50 ? `${rate(summary)} (${times(summary)})` : rate(summary);
     const server = own.find((summary) => summary?.server)?.server;
     const { offers } = peer;
     return [
       [
         peer.title,
-        one?.p50 ? `${rate(one)} (${times(one)})` : rate(one),
+        rateAndTimes(one),
+        lanes || hasLanes(peer) ? rateAndTimes(lanes) : "no lanes",
         rate(batch),
         rate(consume),
         times(latency),

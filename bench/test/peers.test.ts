@@ -5,13 +5,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Accountant } from "../accounting.ts";
-import { isTimed, type PeerLoad, runShape, type Shape } from "../loads/peer.ts";
+import { isTimed, lanesOf, type PeerLoad, runShape, type Shape } from "../loads/peer.ts";
 import { PEERS } from "../peers/index.ts";
 import { versionOf } from "../peers/packages.ts";
 import { inOneLane, type Peer, type PeerClient, type PeerMessage, type Sink } from "../peers/peer.ts";
 import { temporaryFolder } from "../processes/children.ts";
 import { type DatabaseServer, startDatabaseServer } from "../processes/database-server.ts";
-import { SHAPES } from "../suites/peers.ts";
+import { shapesOf } from "../suites/peers.ts";
 
 const url = process.env.QUEEN_TEST_DATABASE_URL;
 let database: DatabaseServer;
@@ -27,7 +27,7 @@ const loadOf = (shape: Shape): PeerLoad => ({
   peer: "any",
   shape,
   senders: isTimed(shape) ? 1 : 4,
-  batch: shape === "one" || isTimed(shape) ? 1 : 50,
+  batch: shape === "one" || shape === "lanes" || isTimed(shape) ? 1 : 50,
   messages: 500,
   messagesPerSecond: 50,
 });
@@ -52,25 +52,32 @@ for (const peer of PEERS) {
   test(`${peer.title} delivers each message once, in every shape of load`, {
     skip: absence(peer) ?? false,
   }, async () => {
-    await withClient(peer, async (client) => {
-      for (const shape of SHAPES) {
-        const { errors, verdict } = await runShape(loadOf(shape), contextOf(), client, peer.isOrdered);
-        assert.deepEqual(errors, {}, shape);
-        assert.equal(verdict?.correct, true, `${shape}: ${JSON.stringify(verdict)}`);
-        assert.ok(verdict.confirmed > 0, shape);
-      }
-    });
+    const shapes = shapesOf(peer);
+    for (const lanes of new Set(shapes.map((shape) => lanesOf(shape, peer)))) {
+      await withClient(peer, lanes, async (client) => {
+        for (const shape of shapes.filter((each) => lanesOf(each, peer) === lanes)) {
+          const { errors, verdict } = await runShape(loadOf(shape), contextOf(), client, lanes);
+          assert.deepEqual(errors, {}, shape);
+          assert.equal(verdict?.correct, true, `${shape}: ${JSON.stringify(verdict)}`);
+          assert.ok(verdict.confirmed > 0, shape);
+        }
+      });
+    }
   });
 }
 
-async function withClient(peer: Peer, use: (client: PeerClient) => Promise<void>): Promise<void> {
+async function withClient(
+  peer: Peer,
+  lanes: number,
+  use: (client: PeerClient) => Promise<void>,
+): Promise<void> {
   const folder = temporaryFolder("test");
   const name = `bench_peer_${process.pid}`;
   const databaseUrl = peer.usesPostgres ? await database.createDatabase(name) : null;
   try {
     const server = await peer.startServer({ folder: folder.path, databaseUrl });
     try {
-      const client = await peer.connect({ addresses: server.addresses, databaseUrl });
+      const client = await peer.connect({ addresses: server.addresses, databaseUrl, lanes });
       await use(client).finally(() => client.close());
     } finally {
       await server.stop();
@@ -111,14 +118,14 @@ class FaultyClient implements PeerClient {
 
 test("a client that doubles a message is found out", async () => {
   const faulty = new FaultyClient((number) => (number === 7 ? 2 : 1));
-  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, false);
+  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, 1);
   assert.equal(verdict?.correct, false);
   assert.equal(verdict.duplicated, 1);
 });
 
 test("a client that loses a message is found out", async () => {
   const faulty = new FaultyClient((number) => (number === 7 ? 0 : 1));
-  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, false);
+  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, 1);
   assert.equal(verdict?.correct, false);
   assert.equal(verdict.missing, 1);
 });

@@ -1,8 +1,10 @@
 /** What the page claims is computed here: medians and spreads of the runs that count, and of no others. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Figures } from "../measure.ts";
 import { spreadOf, summarise } from "../report/summary.ts";
-import { ratioTo } from "../report/tables.ts";
+import { cellsOf, ratioTo } from "../report/tables.ts";
+import { isDisturbed, type Run } from "../results.ts";
 import { SCENARIOS } from "../suites/scenarios.ts";
 import { resultLine } from "./lines.ts";
 
@@ -30,6 +32,28 @@ test("what cannot be measured here is no failure", () => {
   assert.equal(summary?.wrong, 0);
   assert.equal(summary?.missing, "no server");
   assert.equal(summary?.rate, null);
+});
+
+test("a run is measured again if its host gave much of the machine to others, unless it went wrong", () => {
+  const { load, figures } = resultLine();
+  const scenario = SCENARIOS.scenarios.find(({ id }) => id === "S1")!;
+  const run = (steal: number, verdict: { correct: boolean } | null): Run => {
+    const cost = { ...figures!.cost, systemPercent: { idle: 0, iowait: 0, steal, other: 0 } };
+    return {
+      scenario,
+      round: 1,
+      load,
+      figures: { ...figures!, perSecond: 1, cost, verdict } as Figures,
+    };
+  };
+  assert.equal(isDisturbed(run(40, null)), true);
+  assert.equal(isDisturbed(run(4, null)), false);
+  assert.equal(isDisturbed(run(40, { correct: false })), false);
+  assert.equal(isDisturbed({ scenario, round: 1, load, failure: "it broke" }), false);
+  // One that was disturbed again counts, and is told.
+  const { figures: disturbed } = run(40, null);
+  const rows = cellsOf("scenarios", [resultLine({ figures: disturbed! })]);
+  assert.match(rows[1]!.at(-1)!, /up to 40 % of the machine taken by others/);
 });
 
 test("a ratio is more messages, or less time", () => {
