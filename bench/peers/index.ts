@@ -20,6 +20,9 @@ export const PEERS: readonly Peer[] = [
   rabbitmq,
 ];
 
+/** Whether it is the broker, by whichever client. */
+export const isQueen = (peer: Peer): boolean => peer === queen || peer === queenClient;
+
 export function peerNamed(name: string): Peer {
   const peer = PEERS.find((candidate) => candidate.name === name);
   if (!peer) throw new Error(`there is no peer "${name}": ${PEERS.map((known) => known.name).join(", ")}`);

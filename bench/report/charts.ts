@@ -1,6 +1,6 @@
 /** The charts of each suite, from its summaries. A chart that would be empty is not drawn. */
 import type { Shape } from "../loads/peer.ts";
-import { PEERS } from "../peers/index.ts";
+import { isQueen, PEERS } from "../peers/index.ts";
 import type { ResultLine } from "../results.ts";
 import { AXES, type Axis } from "../suites/growth.ts";
 import type { SuiteName } from "../suites/scenario.ts";
@@ -75,7 +75,7 @@ function peerCharts(summaries: readonly Summary[]): Chart[] {
         {
           label: peer.title,
           value: pick(summary),
-          series: peer.name === "queen" ? 0 : 1,
+          series: isQueen(peer) ? 0 : 1,
           isWeak,
           ...(summary.valid === 0 ? { remark: summary.missing ? "not available here" : "no rate" } : {}),
           ...(remark && summary.valid > 0 ? { remark } : {}),
