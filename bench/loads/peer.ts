@@ -44,26 +44,34 @@ const STRAGGLER_MS = 500;
 
 export async function runPeer(load: PeerLoad, context: LoadContext): Promise<Figures> {
   const peer = peerNamed(load.peer);
-  const lanes = lanesOf(load.shape, peer);
-  const client = await peer.connect({ ...context, lanes });
+  const layout = layoutOf(load.shape, peer);
+  const client = await peer.connect({ ...context, lanes: layout.lanes });
   try {
-    return await runShape(load, context, client, lanes);
+    return await runShape(load, context, client, layout);
   } finally {
     await client.close();
   }
 }
 
-export const lanesOf = (shape: Shape, { isOrdered }: Pick<Peer, "isOrdered">): number =>
-  shape !== "one" && (isOrdered || shape === "lanes") ? LANES : 1;
+export interface Layout {
+  readonly lanes: number;
+  /** Whether the order in each lane is promised, and so checked. */
+  readonly isOrdered: boolean;
+}
 
-/** The load on a client that is connected. With more than one lane, the order in each is checked. */
+export function layoutOf(shape: Shape, { isOrdered }: Pick<Peer, "isOrdered">): Layout {
+  const lanes = shape !== "one" && (isOrdered || shape === "lanes") ? LANES : 1;
+  return { lanes, isOrdered: isOrdered || lanes > 1 };
+}
+
+/** The load on a client that is connected. */
 export async function runShape(
   load: PeerLoad,
   context: Pick<LoadContext, "accountant" | "timing" | "padding" | "enterPhase">,
   client: PeerClient,
-  lanes: number,
+  layout: Layout,
 ): Promise<Figures> {
-  const trial = new Trial(load, context, client, lanes);
+  const trial = new Trial(load, context, client, layout);
   try {
     if (load.shape === "consume") return await trial.consume();
     return await (isTimed(load.shape) ? trial.latency() : trial.send());
@@ -87,12 +95,12 @@ class Trial {
   #onReceived: (sentAtMs: readonly number[]) => void = () => undefined;
   #onDone: (count: number) => void = () => undefined;
 
-  constructor(load: PeerLoad, context: TrialContext, client: PeerClient, lanes: number) {
+  constructor(load: PeerLoad, context: TrialContext, client: PeerClient, { lanes, isOrdered }: Layout) {
     this.#load = load;
     this.#context = context;
     this.#client = client;
     this.#writer = new MessageWriter(context.padding);
-    this.#ledger = new Ledger({ partitions: lanes, producers: load.senders, isOrdered: lanes > 1 });
+    this.#ledger = new Ledger({ partitions: lanes, producers: load.senders, isOrdered });
     this.#reader = this.#ledger.reader();
   }
 

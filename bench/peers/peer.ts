@@ -15,7 +15,7 @@ export interface Peer {
   readonly packages: readonly string[];
   /** Whether it stores in PostgreSQL; it then gets a fresh database for each run. */
   readonly usesPostgres: boolean;
-  /** Whether it is used with lanes in every shape of load, because they cost it nothing else. */
+  /** Whether it keeps the order of a lane in every shape of load, and has many lanes in all but one of them. */
   readonly isOrdered: boolean;
   /** What it offers beside the shapes of load. */
   readonly offers: Offers;

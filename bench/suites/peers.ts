@@ -1,5 +1,5 @@
 /** The peers, each in the shapes of load that it knows: who has no ordered lanes is not measured with them. */
-import { isTimed, lanesOf, type PeerLoad, type Shape } from "../loads/peer.ts";
+import { isTimed, layoutOf, type PeerLoad, type Shape } from "../loads/peer.ts";
 import { PEERS } from "../peers/index.ts";
 import { hasLanes, type Peer } from "../peers/peer.ts";
 import { type Scenario, SLOW_RATE, type Suite } from "./scenario.ts";
@@ -32,7 +32,9 @@ function run(peer: Peer, shape: Shape): Scenario {
     id: `${peer.name}-${shape}`,
     family: peer.name,
     asks: `${ASKS[shape]} (${peer.title})?`,
-    correct: lanesOf(shape, peer) > 1 ? "each message once, in order per partition" : "each message once",
+    correct: layoutOf(shape, peer).isOrdered
+      ? "each message once, in order per partition"
+      : "each message once",
     load: { kind: "peer", peer: peer.name, shape, ...sizes(shape) },
     compares: isTimed(shape) ? "p50" : "rate",
     goal: peer.name === "queen" ? "ahead of every durable peer" : "",

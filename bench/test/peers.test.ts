@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Accountant } from "../accounting.ts";
-import { isTimed, lanesOf, type PeerLoad, runShape, type Shape } from "../loads/peer.ts";
+import { isTimed, layoutOf, type PeerLoad, runShape, type Shape } from "../loads/peer.ts";
 import { PEERS } from "../peers/index.ts";
 import { versionOf } from "../peers/packages.ts";
 import { inOneLane, type Peer, type PeerClient, type PeerMessage, type Sink } from "../peers/peer.ts";
@@ -53,10 +53,15 @@ for (const peer of PEERS) {
     skip: absence(peer) ?? false,
   }, async () => {
     const shapes = shapesOf(peer);
-    for (const lanes of new Set(shapes.map((shape) => lanesOf(shape, peer)))) {
+    for (const lanes of new Set(shapes.map((shape) => layoutOf(shape, peer).lanes))) {
       await withClient(peer, lanes, async (client) => {
-        for (const shape of shapes.filter((each) => lanesOf(each, peer) === lanes)) {
-          const { errors, verdict } = await runShape(loadOf(shape), contextOf(), client, lanes);
+        for (const shape of shapes.filter((each) => layoutOf(each, peer).lanes === lanes)) {
+          const { errors, verdict } = await runShape(
+            loadOf(shape),
+            contextOf(),
+            client,
+            layoutOf(shape, peer),
+          );
           assert.deepEqual(errors, {}, shape);
           assert.equal(verdict?.correct, true, `${shape}: ${JSON.stringify(verdict)}`);
           assert.ok(verdict.confirmed > 0, shape);
@@ -93,8 +98,11 @@ class FaultyClient implements PeerClient {
   readonly #stored: PeerMessage[] = [];
   readonly #copies: (number: number) => number;
 
-  constructor(copies: (number: number) => number) {
+  readonly #isReversed: boolean;
+
+  constructor(copies: (number: number) => number, isReversed = false) {
     this.#copies = copies;
+    this.#isReversed = isReversed;
   }
 
   send(sender: number, message: PeerMessage): Promise<void> {
@@ -108,7 +116,8 @@ class FaultyClient implements PeerClient {
   }
 
   async consume(_style: "drain" | "wait", sink: Sink): Promise<{ stop(): Promise<void> }> {
-    sink.received(this.#stored.map(({ data }) => inOneLane(data)));
+    const stored = this.#isReversed ? this.#stored.toReversed() : this.#stored;
+    sink.received(stored.map(({ data }) => inOneLane(data)));
     sink.done(this.#stored.length);
     return { stop: async () => undefined };
   }
@@ -118,14 +127,23 @@ class FaultyClient implements PeerClient {
 
 test("a client that doubles a message is found out", async () => {
   const faulty = new FaultyClient((number) => (number === 7 ? 2 : 1));
-  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, 1);
+  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, { lanes: 1, isOrdered: false });
   assert.equal(verdict?.correct, false);
   assert.equal(verdict.duplicated, 1);
 });
 
 test("a client that loses a message is found out", async () => {
   const faulty = new FaultyClient((number) => (number === 7 ? 0 : 1));
-  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, 1);
+  const { verdict } = await runShape(loadOf("consume"), contextOf(), faulty, { lanes: 1, isOrdered: false });
   assert.equal(verdict?.correct, false);
   assert.equal(verdict.missing, 1);
+});
+
+test("a client that turns a lane around is found out where order is promised", async () => {
+  for (const isOrdered of [true, false]) {
+    const faulty = new FaultyClient(() => 1, true);
+    const load = { ...loadOf("consume"), senders: 1 };
+    const { verdict } = await runShape(load, contextOf(), faulty, { lanes: 1, isOrdered });
+    assert.equal(verdict?.correct, !isOrdered);
+  }
 });

@@ -171,12 +171,11 @@ export class DataPlane {
       ...(options.retries === undefined ? {} : { retries: options.retries }),
     });
     const { body } = answer;
-    if (body !== null) {
-      const messages = body.messages.map((message) => Object.assign(message, { queue: body.queue }));
-      return { messages, emptyReason: undefined, retryAfterMillis: 0 };
-    }
+    const messages = body?.messages.map((message) => Object.assign(message, { queue: body.queue })) ?? [];
+    // What the headers say is for who got nothing, and reading them costs as much as a message.
+    if (messages.length > 0) return { messages, emptyReason: undefined, retryAfterMillis: 0 };
     return {
-      messages: [],
+      messages,
       emptyReason: (answer.headers.get("queen-empty-reason") as EmptyReason | null) ?? undefined,
       retryAfterMillis: retryAfterMillis(answer.headers.get("retry-after")) ?? 0,
     };
