@@ -58,7 +58,7 @@ export const pgmq: Peer = {
     pool.on("error", () => undefined);
     await pool.query(readSql().text);
     await pool.query("select pgmq.create('bench')");
-    // As its page on ordered processing says.
+    // It has an index for reading by groups, which is not made by itself.
     if (lanes > 1) await pool.query("select pgmq.create_fifo_index('bench')");
     return new PgmqClient(pool, lanes > 1);
   },
