@@ -21,7 +21,7 @@ const EMBEDDED_SERVER = new URL("../packages/broker/dist/src/postgres/embedded-s
 const PGBOUNCER = new URL("../test/dist/support/pgbouncer.js", import.meta.url);
 // What clients do. The rest is about the broker's own connections, logs and descriptions, or takes very long.
 const DATA_PLANE =
-  "test/dist/system/(clear|configure|consumer-groups|crash|dead-letters|delays|encryption|lease|limits|long-poll|" +
+  "test/dist/system/(ack-ranges|clear|configure|consumer-groups|crash|dead-letters|delays|encryption|lease|limits|long-poll|" +
   "handover|idle-broker|maintenance|messages|model|ordering|pauses|payload-fidelity|pooler|pop-ack|push|retries|sweeps|transaction)\\.";
 const POOLED_TESTS = new RegExp(`^${DATA_PLANE}`);
 // What depends on the version of PostgreSQL.
