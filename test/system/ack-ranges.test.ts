@@ -214,6 +214,10 @@ test("bad ranges are refused with the item and what to do, and nothing of the ba
       /lastId must be of the same partition as firstId, and not before it/,
     ],
     [
+      { ...good, lastId: good.lastId.replace(/.{12}$/, "ffffffffffff") },
+      /acknowledgments\[1\]: a range is of one delivery, which has at most 10000 messages/,
+    ],
+    [
       { ...good, leaseId: undefined },
       /acknowledgments\[1\]\.leaseId: a range is acked with the lease of its pop/,
     ],

@@ -5,6 +5,7 @@
 import {
   ACK_ITEMS_MAX,
   BrokerError,
+  POP_BATCH_MAX,
   parseMessageId,
   partitionId,
   QUEUE_MODE_GROUP,
@@ -122,13 +123,16 @@ function parseAckRange(item: Record<string, unknown>, path: string, group: strin
   }) as [Place, Place];
   if (first.partition !== last.partition || first.offset > last.offset)
     throw invalid(`${path}: lastId must be of the same partition as firstId, and not before it`);
+  const messages = last.offset - first.offset + 1;
+  if (messages > POP_BATCH_MAX)
+    throw invalid(`${path}: a range is of one delivery, which has at most ${POP_BATCH_MAX} messages`);
   const leaseId = optionalString(item.leaseId, `${path}.leaseId: LeaseId`);
   if (leaseId === undefined) throw invalid(`${path}.leaseId: a range is acked with the lease of its pop`);
   const status = optionalString(item.status, `${path}.status: Status`) ?? "completed";
   if (!Object.hasOwn(STATUSES, status) || STATUSES[status] !== "completed")
     throw invalid(`${path}.status: a range can be completed, nothing else; ack other messages one by one`);
   return {
-    messages: last.offset - first.offset + 1,
+    messages,
     partition: first.partition,
     partitionId: partitionId(first.partition),
     from: first.offset,
