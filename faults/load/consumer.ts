@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseMessageId } from "@queen/protocol";
 import { type AckStatus, type Delivery, nowMs } from "@queen/test/checker/history";
-import { rangesOf } from "@queen/test/support/ack-ranges";
+import { asRanges, oneByOne, type SentAck } from "@queen/test/support/acks";
 import type { PoppedMessage } from "@queen/test/support/http";
 import { Client, type Work } from "./client.ts";
 import { isPoison, QUEUE } from "./shape.ts";
@@ -108,7 +108,7 @@ async function ackAll(client: Client, group: string, got: Got, index: number, wo
       byStatus.set(status, [...(byStatus.get(status) ?? []), message]);
     }
     for (const [status, messages] of byStatus) {
-      const acks = kind === 2 && status === "completed" ? rangesOf(messages) : oneByOne(messages, status);
+      const acks = kind === 2 && status === "completed" ? asRanges(messages) : oneByOne(messages, status);
       await ack(client, group, got.lease, acks, status, work);
     }
     // What follows in the lane of a message that was given back is with others now; half of the time it is
@@ -119,28 +119,16 @@ async function ackAll(client: Client, group: string, got: Got, index: number, wo
   }
 }
 
-/** An acknowledgment as it is sent, and what it is about. */
-interface Ack {
-  readonly ack: object;
-  readonly messages: readonly PoppedMessage[];
-}
-
-const oneByOne = (messages: readonly PoppedMessage[], status: AckStatus): Ack[] =>
-  messages.map((message) => {
-    const { transactionId, partitionId, leaseId } = message;
-    return { ack: { transactionId, partitionId, leaseId, status, error: "on purpose" }, messages: [message] };
-  });
-
 async function ack(
   client: Client,
   group: string,
   lease: string,
-  acks: readonly Ack[],
+  acks: readonly SentAck[],
   status: AckStatus,
   { over, figures }: Work,
 ): Promise<void> {
   const body = { consumerGroup: group, acknowledgments: acks.map(({ ack }) => ack) };
-  const deliveriesOf = (acks: readonly Ack[]): Delivery[] =>
+  const deliveriesOf = (acks: readonly SentAck[]): Delivery[] =>
     acks.flatMap(({ messages }) => messages.map((message) => deliveryOf(QUEUE, message)));
   while (!over.aborted) {
     client.record({ type: "ack-sent", atMs: nowMs(), group, lease, status, messages: deliveriesOf(acks) });

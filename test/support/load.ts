@@ -12,7 +12,7 @@ import { check } from "../checker/check.ts";
 import { readFinalState } from "../checker/final-state.ts";
 import { type Delivery, type HistoryEvent, nowMs, type Place } from "../checker/history.ts";
 import type { Violation } from "../checker/rules.ts";
-import { rangesOf } from "./ack-ranges.ts";
+import { asRanges, oneByOne } from "./acks.ts";
 import type { TestDatabase } from "./database.ts";
 import { type HttpAnswer, HttpClient, type PoppedMessage } from "./http.ts";
 import { until } from "./moments.ts";
@@ -294,19 +294,8 @@ export class Load {
     status: "completed" | "failed" | "retry",
   ): Promise<void> {
     // Every second time what is completed goes as ranges.
-    const asRanges = status === "completed" && ++this.#acks % 2 === 0;
-    const acks = asRanges
-      ? rangesOf(messages)
-      : messages.map((message) => ({
-          ack: {
-            transactionId: message.transactionId,
-            partitionId: message.partitionId,
-            leaseId: message.leaseId,
-            status,
-            error: "on purpose",
-          },
-          messages: [message],
-        }));
+    const isRanges = status === "completed" && ++this.#acks % 2 === 0;
+    const acks = isRanges ? asRanges(messages) : oneByOne(messages, status);
     const body = { consumerGroup: group, acknowledgments: acks.map(({ ack }) => ack) };
     const placesOf = (messages: readonly PoppedMessage[]): Delivery[] =>
       messages.map((message) => placeOf(this.#options.queue, message));

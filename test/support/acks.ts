@@ -1,14 +1,21 @@
-/** Acks of completed messages as ranges: those of a lane that stand side by side are one. */
+/** Acknowledgments of messages that a load popped: one by one, or as ranges. */
 import { parseMessageId } from "@queen/protocol";
 import type { PoppedMessage } from "./http.ts";
 
-export interface MessageRange {
-  readonly ack: { readonly firstId: string; readonly lastId: string; readonly leaseId: string };
+/** An acknowledgment as it is sent, and what it is about. */
+export interface SentAck {
+  readonly ack: object;
   readonly messages: readonly PoppedMessage[];
 }
 
-/** Of messages of one lease, in any order. */
-export function rangesOf(messages: readonly PoppedMessage[]): MessageRange[] {
+export const oneByOne = (messages: readonly PoppedMessage[], status: string): SentAck[] =>
+  messages.map((message) => {
+    const { transactionId, partitionId, leaseId } = message;
+    return { ack: { transactionId, partitionId, leaseId, status, error: "on purpose" }, messages: [message] };
+  });
+
+/** Completes messages of one lease, given in any order: those of a lane that stand side by side are one range. */
+export function asRanges(messages: readonly PoppedMessage[]): SentAck[] {
   const runs: { message: PoppedMessage; partition: number; offset: number }[][] = [];
   const placed = messages.map((message) => ({ message, ...parseMessageId(message.id)! }));
   placed.sort((one, other) => one.partition - other.partition || one.offset - other.offset);
