@@ -24,9 +24,8 @@ export interface AckedMessage {
   readonly dlq: boolean;
 }
 
-/** What an ack said, and of how many messages; status undefined: one that does not exist. */
+/** What an ack said; undefined: a status that does not exist. */
 export interface AckedAs {
-  readonly messages: number;
   readonly status: "completed" | "failed" | "dlq" | "retry" | undefined;
 }
 
@@ -108,7 +107,7 @@ export class Meter {
   /** A request with these acks was answered, each with its result. */
   acked(acks: readonly AckedAs[], results: readonly AckedMessage[]): void {
     this.worker.ack_requests++;
-    for (const { messages } of acks) this.worker.ack_messages += messages;
+    this.worker.ack_messages += results.length;
     for (const queue of this.#settled(acks, results)) this.#of(queue).counts.ack_requests++;
   }
 
@@ -168,9 +167,9 @@ export class Meter {
         queue = lane?.queue;
         if (queue && !queues.includes(queue)) queues.push(queue);
       }
-      const { status, messages } = acks[index]!;
-      if (!isDone || status === "failed" || status === "dlq") failed += messages;
-      else if (status === "completed") success += messages;
+      const { status } = acks[index]!;
+      if (!isDone || status === "failed" || status === "dlq") failed++;
+      else if (status === "completed") success++;
       if (dlq) dead++;
     }
     count();

@@ -321,9 +321,7 @@ function describe(span: OperationSpan, pushes: readonly Push[], acks: readonly L
     ...acked.map(({ delivered: { lane } }) => ({ queue: lane.queue.name, partition: lane.name })),
   ];
   span.about(pushes.length + acks.length, places);
-  span.link(
-    acked.flatMap(({ delivered, offset }) => delivered.traceparentsIn({ from: offset, to: offset + 1 })),
-  );
+  span.link(acked.map(({ delivered, offset }) => delivered.traceparentAt(offset)));
 }
 
 class LaneGone extends Error {
@@ -381,7 +379,7 @@ function settlementsOf(acks: readonly LocatedAck[]): Settlement[] {
 }
 
 function finishedRanges({ delivered, acks }: Settlement): FinishedRange[] {
-  const ranges = rangesOf(acks);
+  const ranges = rangesOf(acks.map((ack) => ack.offset));
   return Array.from({ length: ranges.length / 2 }, (_, index) => ({
     delivered,
     from: ranges[index * 2]!,
@@ -397,8 +395,7 @@ function settlement(delivered: Delivered, located: readonly LocatedAck[]) {
   const { options } = delivered.lane.queue;
   const acks = located.map(
     (each): PendingAck => ({
-      from: each.at!.offset,
-      to: each.at!.offset + 1,
+      offset: each.at!.offset,
       status: each.status,
       error: each.ack.error ?? "",
       decided: () => undefined,
@@ -409,7 +406,7 @@ function settlement(delivered: Delivered, located: readonly LocatedAck[]) {
     partition: delivered.lane.id,
     group: delivered.groupId,
     token: delivered.token,
-    done: formatRanges(rangesOf(acks.filter((ack) => ack.status === "completed"))),
+    done: formatRanges(rangesOf(offsets("completed"))),
     failed: offsets("failed"),
     dead: offsets("dlq"),
     errors: [...errors("failed"), ...errors("dlq")],
