@@ -17,6 +17,7 @@ import {
   type PoppedMessage,
   type PopRequest,
   popPath,
+  rangeAckBody,
   transactionBody,
 } from "./messages.ts";
 
@@ -150,6 +151,20 @@ export class Session {
     return this.#countAcked(answer, ledger, messages.length);
   }
 
+  /** Of all messages of one lane that a pop brought: they count whole or not at all. */
+  async ackRange(
+    connection: HttpConnection,
+    ledger: Ledger,
+    messages: readonly PoppedMessage[],
+  ): Promise<number> {
+    const answer = await this.#send(connection, "ack", "/api/v1/ack/batch", rangeAckBody(messages));
+    const [result] = (answer && this.#parse<{ success: boolean; messages: number }[]>("ack", answer)) ?? [];
+    const acked = result?.success ? result.messages : 0;
+    if (acked !== messages.length) this.#count(`ack: ${acked} of ${messages.length} messages`);
+    ledger.acksRefused += messages.length - acked;
+    return acked;
+  }
+
   async ack(connection: HttpConnection, ledger: Ledger, message: PoppedMessage): Promise<number> {
     const answer = await this.#send(connection, "ack", "/api/v1/ack", ackBody(message));
     return this.#countAcked(answer, ledger, 1);
@@ -237,6 +252,8 @@ export class Session {
 
 export interface Consumption {
   readonly pop: PopRequest;
+  /** Acks what a pop brought by the first and the last of it, not message by message. */
+  readonly acksRanges?: boolean;
   readonly ledger: Ledger;
   readonly reader: Reader;
   /** Asked after every empty pop, and before every pop. */
@@ -264,10 +281,9 @@ export async function consume(
     const { messages, answeredAtMs } = outcome;
     reader.receive(messages, pop.autoAck ? outcome.sentAtMs : Infinity, answeredAtMs);
     work.onReceived?.(outcome);
-    const done = pop.autoAck
-      ? messages.length
-      : await session.ackBatch(connection, ledger, messages, pop.group);
-    work.onDone?.(done);
+    if (pop.autoAck) work.onDone?.(messages.length);
+    else if (work.acksRanges) work.onDone?.(await session.ackRange(connection, ledger, messages));
+    else work.onDone?.(await session.ackBatch(connection, ledger, messages, pop.group));
   }
 }
 

@@ -9,6 +9,7 @@ import type { ReceivedMessage } from "./check.ts";
 
 /** What a pop answers for each message, as far as the generator reads it. */
 export interface PoppedMessage extends ReceivedMessage {
+  readonly id: string;
   readonly transactionId: string;
   readonly partitionId: string;
   readonly leaseId: string;
@@ -137,6 +138,12 @@ export function ackBatchBody(messages: readonly PoppedMessage[], group: string |
     body += `${index === 0 ? "{" : ",{"}${acknowledgement(messages[index]!)}}`;
   }
   return `${body}]}`;
+}
+
+/** Of messages that stand side by side in one lane. */
+export function rangeAckBody(messages: readonly PoppedMessage[]): string {
+  const { id, leaseId } = messages[0]!;
+  return `{"acknowledgments":[{"firstId":"${id}","lastId":"${messages.at(-1)!.id}","leaseId":"${leaseId}"}]}`;
 }
 
 export const transactionBody = (message: PoppedMessage, item: string): string =>

@@ -11,7 +11,7 @@ export interface DrainLoad {
   readonly batch: number;
   readonly partitions: number;
   readonly messagesPerPartition: number;
-  readonly ack: "auto" | "batch";
+  readonly ack: "auto" | "batch" | "range";
   /** Named consumer groups that each read everything; 0 is queue mode. */
   readonly groups: number;
 }
@@ -40,6 +40,7 @@ export async function runDrain(load: DrainLoad, context: LoadContext): Promise<F
         autoAck: load.ack === "auto",
         ...(group === undefined ? {} : { group }),
       },
+      acksRanges: load.ack === "range",
       ledger,
       reader,
       isOver: (wasEmpty) => (wasEmpty && reader.complete) || watch.isTooLong,

@@ -1,6 +1,6 @@
 /** The broker, over plain HTTP: a connection for each sender and consumer, one request in flight on each. */
 import { HttpConnection } from "../http-connection.ts";
-import { ackBatchBody, type PoppedMessage, popPath, uuidV7 } from "../messages.ts";
+import { type PoppedMessage, popPath, rangeAckBody, uuidV7 } from "../messages.ts";
 import { startBrokers } from "../processes/broker.ts";
 import {
   type ClientPlace,
@@ -90,11 +90,14 @@ class QueenClient implements PeerClient {
     if (answer.status !== 200) throw new Error(`pop: status ${answer.status}`);
     const { messages } = JSON.parse(answer.body.toString()) as { messages: PoppedMessage[] };
     sink.received(messages);
-    const ack = await connection.request("POST", "/api/v1/ack/batch", ackBatchBody(messages, undefined));
-    const results = JSON.parse(ack.body.toString()) as { success: boolean; error: string }[];
-    const refused = results.find(({ success }) => !success);
-    if (refused || results.length !== messages.length)
-      throw new Error(`ack: ${refused?.error ?? ack.status}`);
+    const ack = await connection.request("POST", "/api/v1/ack/batch", rangeAckBody(messages));
+    const [result] = JSON.parse(ack.body.toString()) as {
+      success: boolean;
+      messages: number;
+      error: string;
+    }[];
+    if (!result?.success || result.messages !== messages.length)
+      throw new Error(`ack: ${result?.error ?? ack.status}`);
     sink.done(messages.length);
   }
 }

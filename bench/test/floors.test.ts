@@ -69,6 +69,7 @@ test("payloads have the bytes they should, and can be read back", () => {
       const payload = payloadOf(writer, 42);
       assert.equal(payload.length, bytes);
       const message = {
+        id: "",
         transactionId: "",
         partitionId: "",
         leaseId: "",

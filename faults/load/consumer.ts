@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseMessageId } from "@queen/protocol";
 import { type AckStatus, type Delivery, nowMs } from "@queen/test/checker/history";
+import { asRanges, oneByOne, type SentAck } from "@queen/test/support/acks";
 import type { PoppedMessage } from "@queen/test/support/http";
 import { Client, type Work } from "./client.ts";
 import { isPoison, QUEUE } from "./shape.ts";
@@ -95,7 +96,7 @@ async function ackAll(client: Client, group: string, got: Got, index: number, wo
     if (group === shape.groups[0] && isPoison(message.data as string, shape)) return "failed";
     return client.random() < shape.nackShare ? "retry" : "completed";
   };
-  // One consumer of three acks message by message, one in any order and in parts, one all at once.
+  // One consumer of three acks message by message, one in any order and in parts, one all at once and as ranges.
   const kind = index % 3;
   let left = kind === 1 ? got.messages.toSorted(() => client.random() - 0.5) : [...got.messages];
   while (left.length > 0) {
@@ -106,7 +107,10 @@ async function ackAll(client: Client, group: string, got: Got, index: number, wo
       const status = statusOf(message);
       byStatus.set(status, [...(byStatus.get(status) ?? []), message]);
     }
-    for (const [status, messages] of byStatus) await ack(client, group, got.lease, messages, status, work);
+    for (const [status, messages] of byStatus) {
+      const acks = kind === 2 && status === "completed" ? asRanges(messages) : oneByOne(messages, status);
+      await ack(client, group, got.lease, acks, status, work);
+    }
     // What follows in the lane of a message that was given back is with others now; half of the time it is
     // acked all the same.
     const given = part.filter((message) => !byStatus.get("completed")?.includes(message));
@@ -119,23 +123,15 @@ async function ack(
   client: Client,
   group: string,
   lease: string,
-  messages: readonly PoppedMessage[],
+  acks: readonly SentAck[],
   status: AckStatus,
   { over, figures }: Work,
 ): Promise<void> {
-  const body = {
-    consumerGroup: group,
-    acknowledgments: messages.map(({ transactionId, partitionId, leaseId }) => ({
-      transactionId,
-      partitionId,
-      leaseId,
-      status,
-      error: "on purpose",
-    })),
-  };
-  const deliveries = messages.map((message) => deliveryOf(QUEUE, message));
+  const body = { consumerGroup: group, acknowledgments: acks.map(({ ack }) => ack) };
+  const deliveriesOf = (acks: readonly SentAck[]): Delivery[] =>
+    acks.flatMap(({ messages }) => messages.map((message) => deliveryOf(QUEUE, message)));
   while (!over.aborted) {
-    client.record({ type: "ack-sent", atMs: nowMs(), group, lease, status, messages: deliveries });
+    client.record({ type: "ack-sent", atMs: nowMs(), group, lease, status, messages: deliveriesOf(acks) });
     const answer = await client.attempt({
       operation: "ack",
       method: "POST",
@@ -145,8 +141,8 @@ async function ack(
     if (!answer || answer.status >= 500) continue;
     if (answer.status !== 200) return;
     const results = answer.json as { success: boolean; dlq: boolean }[];
-    const done = deliveries.filter((_, index) => results[index]!.success);
-    const dead = deliveries.filter((_, index) => results[index]!.success && results[index]!.dlq);
+    const done = deliveriesOf(acks.filter((_, index) => results[index]!.success));
+    const dead = deliveriesOf(acks.filter((_, index) => results[index]!.success && results[index]!.dlq));
     if (done.length === 0) return;
     client.record({ type: "acked", atMs: nowMs(), group, lease, status, messages: done, dead });
     figures.acked += done.length;

@@ -12,6 +12,7 @@ import { check } from "../checker/check.ts";
 import { readFinalState } from "../checker/final-state.ts";
 import { type Delivery, type HistoryEvent, nowMs, type Place } from "../checker/history.ts";
 import type { Violation } from "../checker/rules.ts";
+import { asRanges, oneByOne } from "./acks.ts";
 import type { TestDatabase } from "./database.ts";
 import { type HttpAnswer, HttpClient, type PoppedMessage } from "./http.ts";
 import { until } from "./moments.ts";
@@ -68,6 +69,7 @@ export class Load {
   #isOver = false;
   #stored = 0;
   #acked = 0;
+  #acks = 0;
 
   constructor(options: LoadOptions) {
     this.#options = options;
@@ -291,17 +293,12 @@ export class Load {
     messages: readonly PoppedMessage[],
     status: "completed" | "failed" | "retry",
   ): Promise<void> {
-    const body = {
-      consumerGroup: group,
-      acknowledgments: messages.map(({ transactionId, partitionId, leaseId }) => ({
-        transactionId,
-        partitionId,
-        leaseId,
-        status,
-        error: "on purpose",
-      })),
-    };
-    const places = messages.map((message) => placeOf(this.#options.queue, message));
+    // Every second time what is completed goes as ranges.
+    const isRanges = status === "completed" && ++this.#acks % 2 === 0;
+    const acks = isRanges ? asRanges(messages) : oneByOne(messages, status);
+    const body = { consumerGroup: group, acknowledgments: acks.map(({ ack }) => ack) };
+    const placesOf = (messages: readonly PoppedMessage[]): Delivery[] =>
+      messages.map((message) => placeOf(this.#options.queue, message));
     const answer = await this.#send(client, "POST", "/api/v1/ack/batch", body, () => {
       this.history.push({
         type: "ack-sent",
@@ -309,12 +306,12 @@ export class Load {
         group,
         lease,
         status,
-        messages: places,
+        messages: placesOf(messages),
       });
     });
     if (answer?.status !== 200) return;
     const done = (answer.json as { success: boolean }[]).flatMap((result, index) =>
-      result.success ? [places[index]!] : [],
+      result.success ? placesOf(acks[index]!.messages) : [],
     );
     if (done.length === 0) return;
     this.#acked += done.length;

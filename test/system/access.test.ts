@@ -148,6 +148,9 @@ describe("with tokens and keys", () => {
 
     const ack = { transactionId: "t", partitionId: pushed.partition_id };
     assert.equal((await client.request("POST", "/api/v1/ack", ack, limited)).status, 403);
+    const range = { firstId: pushed.message_id, lastId: pushed.message_id, leaseId: "any" };
+    const batch = { acknowledgments: [range] };
+    assert.equal((await client.request("POST", "/api/v1/ack/batch", batch, limited)).status, 403);
     const operations = [{ type: "ack", ...ack }];
     assert.equal((await client.request("POST", "/api/v1/transaction", { operations }, limited)).status, 403);
     const popped = await client.request("GET", `/api/v1/pop/queue/${other}`, undefined, admin);

@@ -452,6 +452,54 @@ class AckCommand implements Command {
   }
 }
 
+/** Completes what a lease has of one lane from one message to another, whatever is finished in between. */
+class AckRangeCommand implements Command {
+  readonly leaseFromEnd: number;
+  readonly picks: readonly [lane: number, one: number, other: number];
+  readonly seat: number;
+
+  constructor(leaseFromEnd: number, picks: AckRangeCommand["picks"], seat: number) {
+    this.leaseFromEnd = leaseFromEnd;
+    this.picks = picks;
+    this.seat = seat;
+  }
+
+  check(model: Readonly<QueueModel>): boolean {
+    return model.leases.length > 0;
+  }
+
+  async run(model: QueueModel, real: Real): Promise<void> {
+    const lease = leaseAt(model, this.leaseFromEnd);
+    const [lane, ...ends] = this.picks;
+    const [partition, offsets] = [...lease.delivered][lane % lease.delivered.size]!;
+    const [first, last] = ends
+      .map((pick) => offsets[pick % offsets.length]!)
+      .sort((one, other) => one - other) as [number, number];
+    const id = parsePartitionId(real.partitionIds.get(partition)!)!;
+    const answer = await clientOf(real, this.seat).request("POST", "/api/v1/ack/batch", {
+      consumerGroup: lease.group,
+      acknowledgments: [{ firstId: messageId(id, first), lastId: messageId(id, last), leaseId: lease.id }],
+    });
+    const [{ success, error, leaseReleased, dlq, messages }] = answer.json;
+    const cursor = model.cursor(partition, lease.group);
+    const acks = range(first, last + 1).map((offset) => ({ offset, status: "completed" as const }));
+    const open = acks.filter(({ offset }) => !cursor.finished.has(offset));
+    assert.deepEqual([dlq, messages], [false, acks.length]);
+    if (open.length === 0) {
+      assert.deepEqual([success, error], [true, null], "finished stays finished");
+    } else if (cursor.lease?.id === lease.id) {
+      const { released } = model.settle(cursor, acks);
+      assert.deepEqual([success, error, leaseReleased], [true, null, released]);
+    } else {
+      assert.deepEqual([success, error, leaseReleased], [false, "Invalid or expired lease", false]);
+    }
+  }
+
+  toString(): string {
+    return `ack range ${this.picks} of lease -${this.leaseFromEnd} at ${this.seat}`;
+  }
+}
+
 const leaseAt = (model: Readonly<QueueModel>, fromEnd: number): LeaseModel =>
   model.leases.at(-1 - (fromEnd % model.leases.length))!;
 
@@ -704,6 +752,9 @@ const commands = fc.commands(
     fc.tuple(lease, picks, fc.constant(true), seat).map((args) => new AckCommand(...args)),
     fc.tuple(lease, completed, fc.constant(true), seat).map((args) => new AckCommand(...args)),
     fc.tuple(lease, completed, fc.constant(false), seat).map((args) => new AckCommand(...args)),
+    fc
+      .tuple(lease, fc.tuple(fc.nat({ max: 4 }), fc.nat({ max: 9 }), fc.nat({ max: 9 })), seat)
+      .map((args) => new AckRangeCommand(...args)),
     fc.tuple(lease, seat).map((args) => new RenewCommand(...args)),
     fc.tuple(partition, group, seat).map((args) => new ExpireCommand(...args)),
     fc

@@ -3,136 +3,26 @@
  * afterwards: all of them, once, in order, whatever else breaks.
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { test } from "node:test";
 import pg from "pg";
-import { type BrokerProcess, freePort, siblingsOf, startBrokerProcess } from "../support/broker.ts";
-import type { Row } from "../support/database.ts";
-import { HttpClient, type PushItem } from "../support/http.ts";
+import { siblingsOf, startBrokerProcess } from "../support/broker.ts";
 import { Load } from "../support/load.ts";
 import { until } from "../support/moments.ts";
-import { startFragileServer } from "../support/outage.ts";
-import { newQueue } from "../support/system.ts";
+import {
+  direct,
+  drained,
+  figures,
+  files,
+  ids,
+  item,
+  server,
+  statusOf,
+  withRig,
+} from "../support/spool-rig.ts";
 
 const SEED = Number(process.env.QUEEN_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
-
-const folder = mkdtempSync(join(tmpdir(), "queen-spool-"));
-const server = await startFragileServer();
-after(async () => {
-  await server.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-interface Rig {
-  readonly url: string;
-  query(text: string, values?: unknown[]): Promise<Row[]>;
-  /** The transactionIds of a queue, lane by lane, in the order of the log. */
-  stored(queue: string): Promise<string[]>;
-  readonly queue: string;
-  readonly client: HttpClient;
-  readonly spool: string;
-  broker(): BrokerProcess;
-  /** Kills every process of the broker. */
-  kill(): Promise<void>;
-  /** Starts the broker again, on its port and its spool. */
-  start(env?: Record<string, string>): Promise<void>;
-}
-
-let rigs = 0;
-
-/** A broker of its own, whose patience is short, on a server that is there at the beginning and at the end. */
-async function withRig(env: Record<string, string>, work: (rig: Rig) => Promise<void>): Promise<void> {
-  const spool = join(folder, String(++rigs));
-  const own = {
-    NUM_WORKERS: "1",
-    PORT: String(await freePort()),
-    QUEEN_SPOOL_DIR: spool,
-    QUEEN_SPOOL_AFTER_MS: "300",
-    ...env,
-  };
-  const database = `rig_${rigs}`;
-  await server.query(`create database ${database}`);
-  const url = new URL(server.url);
-  url.pathname = `/${database}`;
-  const query: Rig["query"] = (text, values) => server.query(text, values, database);
-  const start = (more: Record<string, string> = {}): Promise<BrokerProcess> =>
-    startBrokerProcess({ databaseUrl: url.href, env: { ...own, ...more } });
-  let broker = await start();
-  const client = new HttpClient(broker.url);
-  const kill = async (): Promise<void> => {
-    const workers = broker.workerPids();
-    const killed = broker.kill("SIGKILL");
-    for (const pid of workers) tryKill(pid);
-    await killed;
-  };
-  try {
-    await work({
-      url: url.href,
-      query,
-      stored: async (queue) => (await query(STORED, [queue])).map((row) => row.transaction_id as string),
-      queue: newQueue(),
-      client,
-      spool,
-      broker: () => broker,
-      kill,
-      start: async (more) => {
-        broker = await start(more);
-      },
-    });
-    assert.doesNotMatch(broker.output(), /uncaught|http\.failed|drain-failed/);
-  } catch (error) {
-    console.error(broker.output().slice(-6_000));
-    throw error;
-  } finally {
-    client.close();
-    await kill();
-    await server.ensure();
-  }
-}
-
-function tryKill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
-}
-
-const item = (n: number | string, queue: string, partition = "p"): PushItem => ({
-  queue,
-  partition,
-  transactionId: `t${n}`,
-  payload: { n },
-});
-const statusOf = async (client: HttpClient, ...items: PushItem[]): Promise<string> =>
-  [...new Set((await client.push(items)).map((result) => result.status))].join();
-
-const STORED = `select m.transaction_id from queen.messages m join queen.partitions p on p.id = m.partition_id
-                  join queen.queues q on q.id = p.queue_id where q.name = $1 order by p.id, m.message_offset`;
-
-// biome-ignore lint/suspicious/noExplicitAny: a wrong shape fails the agreement with the description
-const figures = async (client: HttpClient): Promise<any> =>
-  (await client.request("GET", "/api/v1/system/spool")).json;
-
-const drained = (client: HttpClient): Promise<unknown> =>
-  until("the spool is drained", async () => (await figures(client)).pending === 0);
-
-/** Pushes are stored directly again. */
-const direct = (client: HttpClient, queue: string): Promise<unknown> =>
-  until("pushes are stored directly", async () => {
-    return (await client.push([{ queue: `${queue}-probe`, payload: 1 }]))[0]!.status === "queued";
-  });
-
-const files = (spool: string, below = ""): string[] =>
-  existsSync(join(spool, below))
-    ? readdirSync(join(spool, below)).filter((name) => /^spool-|\.rejected$/.test(name))
-    : [];
-
-const ids = (from: number, to: number): string[] =>
-  Array.from({ length: to - from }, (_, n) => `t${from + n}`);
 
 // ------------------------------------------------------------------------------------------------- outages
 
@@ -393,134 +283,6 @@ for (const workers of [1, 2]) {
       );
       assert.deepEqual(load.surprises.slice(0, 5), []);
     }));
-}
-
-// ------------------------------------------------------------------------------------------ exactly once
-
-test("a push in doubt that is committed late is stored once", () =>
-  withRig({}, async ({ queue, client, stored, url }) => {
-    await client.push([item(0, queue)]);
-    const locker = new pg.Client({ connectionString: url });
-    await locker.connect();
-    await locker.query("begin; lock table queen.segments in exclusive mode");
-    assert.equal(await statusOf(client, item(1, queue), item(2, queue)), "buffered");
-    assert.equal(await statusOf(client, item(3, queue)), "buffered");
-    await locker.query("rollback");
-    await locker.end();
-    await drained(client);
-    assert.deepEqual(await stored(queue), ids(0, 4));
-  }));
-
-test("what was a duplicate when it was buffered is one after an outage longer than the dedup window", () =>
-  withRig({}, async ({ queue, client, kill, start, stored }) => {
-    await client.configure(queue, { dedupWindowSeconds: 3, dedupMessagesMin: 1 });
-    const many = Array.from({ length: 5_000 }, (_, n) => item(n, queue)); // more than a look back by rows would see
-    await client.push(many);
-    await server.kill();
-    // So many that the duplicates are in the first batch that is drained, and in a later one.
-    for (const n of [7, ...Array.from({ length: 20 }, (_, index) => 5_000 + index), 8]) {
-      assert.equal(await statusOf(client, item(n, queue)), "buffered");
-    }
-    await kill();
-    await sleep(3_500); // the window passes by PostgreSQL's clock, which nobody can move
-    await server.restart();
-    await start();
-    await drained(client);
-    const found = await stored(queue);
-    assert.equal(new Set(found).size, found.length);
-    assert.equal(found.length, 5_020);
-  }));
-
-const CRASHES = [
-  // Before the disk has them, messages may be lost: they were not answered. Afterwards they may not.
-  ["spool-before-write:2", "while buffering"],
-  ["spool-before-sync:2", "while buffering"],
-  ["spool-after-sync:2", "while buffering"],
-  ["drain-before-append", "while draining"],
-  ["drain-after-append", "while draining"],
-  ["drain-after-append:2", "while draining"],
-  ["drain-after-settle", "while draining"],
-  ["spool-before-unlink", "while draining"],
-] as const;
-
-for (const [point, when] of CRASHES) {
-  test(`a broker that dies at ${point} lost nothing that it answered, and stores nothing twice`, () =>
-    withRig({}, async ({ queue, client, broker, kill, start, stored }) => {
-      await kill();
-      await start({ QUEEN_CRASH_AT: point });
-      const isPrimaryDead = (): boolean => !isAlive(broker().pid);
-      await server.kill();
-      const answered: string[] = [];
-      for (let n = 0; n < 20; n++) {
-        const answer = await client.push([item(n, queue, `p${n % 3}`)]).catch(() => undefined);
-        if (answer) answered.push(answer[0]!.transaction_id);
-      }
-      if (when === "while buffering") await until("it died", isPrimaryDead);
-      else assert.equal(answered.length, 20);
-      await server.restart();
-      // A worker that dies is replaced, and dies again: a drain that never gets through, until the point is gone.
-      if (when === "while draining") {
-        await until("it died", () => isPrimaryDead() || broker().output().includes("worker.died"));
-      }
-      await kill();
-      await start();
-      await drained(client);
-      const found = await stored(queue);
-      assert.equal(new Set(found).size, found.length, "stored once");
-      assert.deepEqual(
-        answered.filter((id) => !found.includes(id)),
-        [],
-        "nothing answered is lost",
-      );
-      for (const partition of [0, 1, 2]) {
-        const own = found
-          .filter((id) => Number(id.slice(1)) % 3 === partition)
-          .map((id) => Number(id.slice(1)));
-        assert.deepEqual(
-          own,
-          own.toSorted((a, b) => a - b),
-        );
-      }
-    }));
-}
-
-for (const point of ["push-before-append", "push-after-append"]) {
-  test(`a worker that dies at ${point} leaves a push that can be repeated`, () =>
-    withRig({}, async ({ queue, client, kill, start, stored }) => {
-      await kill();
-      await start({ QUEEN_CRASH_AT: point });
-      await assert.rejects(client.push([item(0, queue)]));
-      await kill();
-      await start();
-      await until("it is answered", () => client.push([item(0, queue)]).catch(() => undefined));
-      await drained(client);
-      assert.deepEqual(await stored(queue), ["t0"]);
-    }));
-}
-
-test("a worker that dies after a take and before its answer leaves messages that come again", () =>
-  withRig({}, async ({ queue, client, kill, start }) => {
-    await client.configure(queue, { leaseTime: 1 });
-    await client.push([item(0, queue)]);
-    await kill();
-    await start({ QUEEN_CRASH_AT: "pop-after-take" });
-    await assert.rejects(client.pop(queue));
-    await kill();
-    await start();
-    const popped = await until("it comes again", async () => {
-      const { messages } = await client.pop(queue, { wait: true, timeout: 500 });
-      return messages.length > 0 ? messages : undefined;
-    });
-    assert.equal(popped[0]!.transactionId, "t0");
-  }));
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 // ------------------------------------------------------------------------------------ limits and refusals

@@ -225,6 +225,22 @@ test("an item's own traceparent is kept, and the push, the pop and the ack link 
   assert.deepEqual((await spanOf("ack", queue)).links, both.slice(0, 1), "only of what it acked");
 });
 
+test("the ack of a range links to what each of its messages carries, and counts them", async () => {
+  const queue = newQueue();
+  const own = [OWN, OWN.replace(/^(00-.{31})./, "$1b"), OWN.replace(/^(00-.{31})./, "$1c")];
+  for (const traceparent of own) await push(client, [{ queue, traceparent }]);
+  const { messages } = await client.pop(queue, { batch: 10 });
+  const { id: firstId, leaseId } = messages[1]!;
+  const acknowledgments = [{ firstId, lastId: messages[2]!.id, leaseId }];
+  await client.request("POST", "/api/v1/ack/batch", { acknowledgments });
+  const acked = await spanOf("ack", queue);
+  assert.deepEqual(
+    acked.links,
+    own.slice(1).map((traceparent) => traceparent.slice(0, 52)),
+  );
+  assert.equal(acked.attributes["messaging.batch.message_count"], 2);
+});
+
 test("another broker's ack links to the push as well", async () => {
   const { client: other } = await system.another();
   const queue = newQueue();

@@ -58,16 +58,19 @@ test("a pop counts messages with their ages; finished at delivery, they are ackn
 
 test("acks are finished, failed or refused, or given back, and dead letters are counted with them", () => {
   const meter = new Meter();
-  const ack = (status: "completed" | "failed" | "dlq" | "retry" | undefined) => ({ status });
+  const ack = (status: "completed" | "failed" | "dlq" | "retry" | undefined, messages = 1) => ({
+    status,
+    messages,
+  });
   meter.acked(
     [
       ack("completed"),
-      ack("completed"),
+      ack("completed", 9),
       ack("failed"),
       ack("dlq"),
       ack("retry"),
       ack(undefined),
-      ack("completed"),
+      ack("completed", 5),
     ],
     [
       { lane: a, success: true, dlq: false },
@@ -83,17 +86,17 @@ test("acks are finished, failed or refused, or given back, and dead letters are 
     const { ack_requests, ack_success, ack_failed, dead_lettered } = meter.queues.get(id)!.counts;
     return [ack_requests, ack_success, ack_failed, dead_lettered];
   };
-  assert.deepEqual(of(1), [1, 2, 1, 1]);
-  assert.deepEqual(of(2), [1, 0, 2, 0]);
+  assert.deepEqual(of(1), [1, 10, 1, 1]);
+  assert.deepEqual(of(2), [1, 0, 6, 0]);
   const { ack_requests, ack_messages, ack_success, ack_failed, dead_lettered } = meter.worker;
-  assert.deepEqual([ack_requests, ack_messages, ack_success, ack_failed, dead_lettered], [1, 7, 2, 4, 1]);
+  assert.deepEqual([ack_requests, ack_messages, ack_success, ack_failed, dead_lettered], [1, 19, 10, 8, 1]);
 });
 
 test("a transaction counts once for each queue that it pushed to or acked in", () => {
   const meter = new Meter();
   meter.transacted(
     [b.queue, b.queue, undefined],
-    [{ status: "completed" }],
+    [{ status: "completed", messages: 1 }],
     [{ lane: a, success: true, dlq: false }],
   );
   assert.deepEqual(

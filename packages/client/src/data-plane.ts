@@ -2,6 +2,7 @@
 import { LeaseLostError } from "./errors.ts";
 import type { AckResult, AckStatus, Message, NewMessage, PushResult } from "./message.ts";
 import { DEFAULT_PARTITION, QUEUE_MODE_GROUP } from "./message.ts";
+import { sentAcks } from "./sent-acks.ts";
 import { retryAfterMillis } from "./transport/call.ts";
 import type { Transport } from "./transport/transport.ts";
 import { uuidV7 } from "./uuid.ts";
@@ -51,7 +52,7 @@ export type EmptyReason =
   | "timeout";
 
 export interface Ack {
-  readonly message: Pick<Message, "transactionId" | "partitionId" | "leaseId">;
+  readonly message: Pick<Message, "id" | "transactionId" | "partitionId" | "leaseId">;
   readonly status: AckStatus;
   readonly error?: string | undefined;
 }
@@ -188,22 +189,26 @@ export class DataPlane {
     key?: string,
     options: CallOptions = {},
   ): Promise<AckResult[]> {
-    const acknowledgments = acks.map(({ message, status, error }) => ({
-      transactionId: message.transactionId,
-      partitionId: message.partitionId,
-      status,
-      ...(message.leaseId === "" ? {} : { leaseId: message.leaseId }),
-      ...(error === undefined ? {} : { error }),
-    }));
+    const sent = sentAcks(acks);
     const repeatable = acks.every(({ message, status }) => message.leaseId !== "" || status === "completed");
-    const answer = await this.#transport.send<AckResult[]>("POST", "/api/v1/ack/batch", {
-      ...given(options),
-      body: { consumerGroup: group, acknowledgments },
-      repeatable,
-      retries: ACK_RETRIES,
-      ...(key === undefined ? {} : { affinityKey: key }),
-    });
-    return answer.body;
+    const answer = await this.#transport.send<Omit<AckResult, "transactionId">[]>(
+      "POST",
+      "/api/v1/ack/batch",
+      {
+        ...given(options),
+        body: { consumerGroup: group, acknowledgments: sent.map(({ json }) => json) },
+        repeatable,
+        retries: ACK_RETRIES,
+        ...(key === undefined ? {} : { affinityKey: key }),
+      },
+    );
+    const results: AckResult[] = [];
+    for (const [index, { success, error, leaseReleased, dlq }] of answer.body.entries())
+      for (const end = results.length + sent[index]!.acks; results.length < end; ) {
+        const { transactionId } = acks[results.length]!.message;
+        results.push({ transactionId, success, error, leaseReleased, dlq });
+      }
+    return results;
   }
 
   /** Returns when the lease ends then; rejects with LeaseLostError if nobody holds it. */

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { messageId, partitionId } from "@queen/protocol";
 import { startTestQueen, type TestQueen, until } from "@queen/testing";
-import { ForbiddenError, Queen } from "../src/index.ts";
+import { type AckError, ForbiddenError, Queen } from "../src/index.ts";
 import { json, startFakeBroker } from "./fake-broker.ts";
 
 let system: TestQueen;
@@ -283,6 +284,67 @@ test("acks that come together go together", async () => {
     50,
   );
   assert.ok(acks.length <= 5, `${acks}`);
+});
+
+test("a batch is acked as a range, and what becomes of it becomes of each of its messages", async () => {
+  const asks: unknown[] = [];
+  const outcomes = [
+    { success: true, error: null },
+    { success: false, error: "Invalid or expired lease" },
+  ];
+  const broker = await startFakeBroker((asked, response) => {
+    if (asked.path.startsWith("/api/v1/pop")) {
+      const place = {
+        partitionId: partitionId(3),
+        partition: "a",
+        leaseId: `l${asks.length}`,
+        consumerGroup: "g",
+      };
+      const messages = [5, 6, 7].map((offset) => ({
+        ...place,
+        id: messageId(3, offset),
+        transactionId: `t${offset}`,
+        data: offset,
+      }));
+      json(response, 200, { queue: "q", messages });
+      return;
+    }
+    const { acknowledgments } = asked.body as { acknowledgments: unknown[] };
+    const outcome = outcomes[asks.length]!;
+    asks.push(...acknowledgments);
+    json(response, 200, [{ index: 0, messages: 3, ...outcome, leaseReleased: true, dlq: false }]);
+  });
+  const finished: unknown[] = [];
+  const refused: unknown[] = [];
+  const own = new Queen({
+    url: broker.url,
+    useWorker: false,
+    onWarning: (_, error) => refused.push(...(error as AckError).results),
+  });
+  await own
+    .queue("q")
+    .group("g")
+    .batch(3)
+    .limit(6)
+    .consume(() => undefined)
+    .onSuccess((messages) => finished.push(...messages.map(({ data }) => data)));
+  await own.close();
+  await broker.stop();
+  const range = { firstId: messageId(3, 5), lastId: messageId(3, 7), status: "completed" };
+  assert.deepEqual(asks, [
+    { ...range, leaseId: "l0" },
+    { ...range, leaseId: "l1" },
+  ]);
+  assert.deepEqual(finished, [5, 6, 7], "only of the ack that was a success");
+  assert.deepEqual(
+    refused,
+    [5, 6, 7].map((offset) => ({
+      transactionId: `t${offset}`,
+      ...outcomes[1],
+      leaseReleased: true,
+      dlq: false,
+    })),
+  );
 });
 
 test("a consumer goes on when brokers come back, and ends where it may not read", async () => {

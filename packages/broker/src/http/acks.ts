@@ -1,7 +1,15 @@
 /** Handlers of acks, of one message or of many. */
-import { BrokerError } from "@queen/protocol";
+import { BrokerError, messageId } from "@queen/protocol";
 import type { OperationStatistics } from "../batching/operation-statistics.ts";
-import { type AckItem, type AckStatus, parseAckBatchBody, parseAckBody } from "../operations/ack-body.ts";
+import {
+  type AckItem,
+  type AckOrRange,
+  type AckRange,
+  type AckStatus,
+  isRange,
+  parseAckBatchBody,
+  parseAckBody,
+} from "../operations/ack-body.ts";
 import { flat, flatByIndex } from "../operations/flat.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import type { AckResult, Settler } from "../settling/settler.ts";
@@ -34,17 +42,23 @@ export class AckRoutes {
     return this.#ack(request, parseAckBatchBody(requiredJson(request)), span);
   }
 
-  async #ack(request: Request, items: readonly AckItem[], span: OperationSpan | undefined): Promise<Answer> {
+  async #ack(
+    request: Request,
+    items: readonly AckOrRange[],
+    span: OperationSpan | undefined,
+  ): Promise<Answer> {
     const { settler, statistics, now } = this.#options;
     const startedAtMs = now();
     await checkPartitions(request.identity, items, this.#options.queueOfPartition);
-    await settler.learn(items);
+    await settler.learn(items.filter(isOfOne));
     const results = await Promise.all(
-      items.map((item) =>
-        hasStatus(item) ? settler.ack(item, item.group, span) : unknownStatus(item.statusText),
-      ),
+      items.map((item) => {
+        if (isRange(item)) return settler.ackRange(item, span);
+        return hasStatus(item) ? settler.ack(item, item.group, span) : unknownStatus(item.statusText);
+      }),
     );
-    statistics.ack.answered(items.length, now() - startedAtMs);
+    const messages = items.reduce((sum, item) => sum + item.messages, 0);
+    statistics.ack.answered(messages, now() - startedAtMs);
     if (span) describeAck(span, items, results);
     this.#options.meter.acked(items, results);
     return { status: 200, body: ackAnswer(items, results) };
@@ -57,6 +71,8 @@ function requiredJson(request: Request): unknown {
   return body;
 }
 
+const isOfOne = (item: AckOrRange): item is AckItem => !isRange(item);
+
 const hasStatus = (item: AckItem): item is AckItem & { readonly status: AckStatus } =>
   item.status !== undefined;
 
@@ -68,7 +84,7 @@ const unknownStatus = (status: string): AckResult => ({
   lane: undefined,
 });
 
-function ackAnswer(items: readonly AckItem[], results: readonly AckResult[]): string {
+function ackAnswer(items: readonly AckOrRange[], results: readonly AckResult[]): string {
   let body = "[";
   // Neighbours mostly came to the same.
   let last: AckResult | undefined;
@@ -79,7 +95,9 @@ function ackAnswer(items: readonly AckItem[], results: readonly AckResult[]): st
       last = result;
       tail = answerTail(result);
     }
-    body += answerHead(index) + items[index]!.transactionIdJson + tail;
+    const item = items[index]!;
+    body += isRange(item) ? rangeHead(item, index) : answerHead(index) + item.transactionIdJson;
+    body += tail;
   }
   return `${body}]`;
 }
@@ -99,3 +117,7 @@ const answerTail = ({ success, error, released, dlq, lane }: AckResult): string 
   );
 
 const answerHead = flatByIndex((index) => `${index === 0 ? "" : ","}{"index":${index},"transactionId":`);
+
+const rangeHead = ({ partition, from, to, messages }: AckRange, index: number): string =>
+  `${index === 0 ? "" : ","}{"index":${index},"firstId":"${messageId(partition, from)}",` +
+  `"lastId":"${messageId(partition, to - 1)}","messages":${messages}`;

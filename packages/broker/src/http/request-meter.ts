@@ -3,7 +3,7 @@ import { parsePartitionId } from "@queen/protocol";
 import type { Lane } from "../lanes/lane.ts";
 import type { Queue } from "../lanes/queue.ts";
 import type { DeliveredTogether, Meter } from "../metering/meter.ts";
-import type { AckItem } from "../operations/ack-body.ts";
+import type { AckOrRange } from "../operations/ack-body.ts";
 import { countWithin } from "../operations/offset-ranges.ts";
 import { unixMilliseconds } from "../operations/timestamp.ts";
 import type { Taken } from "../popping/pop.ts";
@@ -41,7 +41,7 @@ export class RequestMeter {
     this.#options.meter.poppedNothing(queues.length === 1 ? this.#options.queue(queues[0]!) : undefined);
   }
 
-  acked(items: readonly AckItem[], results: readonly AckResult[]): void {
+  acked(items: readonly AckOrRange[], results: readonly AckResult[]): void {
     this.#options.meter.acked(items, results);
   }
 

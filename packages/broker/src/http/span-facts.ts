@@ -1,5 +1,5 @@
 /** What the spans of the data plane say about the messages that an operation was about. */
-import type { AckItem } from "../operations/ack-body.ts";
+import type { AckOrRange } from "../operations/ack-body.ts";
 import type { PushItem } from "../operations/push-body.ts";
 import { traceparentOf } from "../operations/segment.ts";
 import type { PopOutcome } from "../popping/pop.ts";
@@ -32,14 +32,14 @@ export function describePop(
 
 export function describeAck(
   span: OperationSpan,
-  items: readonly AckItem[],
+  items: readonly AckOrRange[],
   results: readonly AckResult[],
 ): void {
   const groups = new Set(items.map(({ group }) => group));
   span.about(
-    items.length,
+    items.reduce((sum, { messages }) => sum + messages, 0),
     results.flatMap(({ lane }) => (lane ? { queue: lane.queue.name, partition: lane.name } : [])),
     groups.size === 1 ? items[0]!.group : undefined,
   );
-  span.link(results.map(({ traceparent }) => traceparent));
+  span.link(results.flatMap(({ traceparents = [] }) => traceparents));
 }

@@ -24,8 +24,9 @@ export interface AckedMessage {
   readonly dlq: boolean;
 }
 
-/** What an ack said; undefined: a status that does not exist. */
+/** What an ack said, and of how many messages; status undefined: one that does not exist. */
 export interface AckedAs {
+  readonly messages: number;
   readonly status: "completed" | "failed" | "dlq" | "retry" | undefined;
 }
 
@@ -107,7 +108,7 @@ export class Meter {
   /** A request with these acks was answered, each with its result. */
   acked(acks: readonly AckedAs[], results: readonly AckedMessage[]): void {
     this.worker.ack_requests++;
-    this.worker.ack_messages += results.length;
+    for (const { messages } of acks) this.worker.ack_messages += messages;
     for (const queue of this.#settled(acks, results)) this.#of(queue).counts.ack_requests++;
   }
 
@@ -167,9 +168,9 @@ export class Meter {
         queue = lane?.queue;
         if (queue && !queues.includes(queue)) queues.push(queue);
       }
-      const { status } = acks[index]!;
-      if (!isDone || status === "failed" || status === "dlq") failed++;
-      else if (status === "completed") success++;
+      const { status, messages } = acks[index]!;
+      if (!isDone || status === "failed" || status === "dlq") failed += messages;
+      else if (status === "completed") success += messages;
       if (dlq) dead++;
     }
     count();

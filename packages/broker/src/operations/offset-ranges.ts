@@ -34,19 +34,27 @@ export function countWithin(ranges: OffsetRanges, from: number, to: number): num
   return count;
 }
 
-/** The ranges that cover exactly these offsets, given in any order, with repetitions. */
-export function rangesOf(offsets: readonly number[]): number[] {
-  let sorted = offsets;
-  for (let at = 1; at < offsets.length; at++) {
-    if (offsets[at - 1]! >= offsets[at]!) {
-      sorted = [...new Set(offsets)].sort((a, b) => a - b);
+/** Offsets from `from` to before `to`. */
+export interface OffsetSpan {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The ranges that cover exactly these spans, given in any order, however they overlap. */
+export function rangesOf(spans: readonly OffsetSpan[]): number[] {
+  let sorted = spans;
+  for (let at = 1; at < spans.length; at++) {
+    if (spans[at - 1]!.from > spans[at]!.from) {
+      sorted = spans.toSorted((a, b) => a.from - b.from);
       break;
     }
   }
   const ranges: number[] = [];
-  for (const offset of sorted) {
-    if (ranges.length > 0 && ranges[ranges.length - 1] === offset) ranges[ranges.length - 1] = offset + 1;
-    else ranges.push(offset, offset + 1);
+  for (const { from, to } of sorted) {
+    if (from >= to) continue;
+    const last = ranges.length - 1;
+    if (last > 0 && ranges[last]! >= from) ranges[last] = Math.max(ranges[last]!, to);
+    else ranges.push(from, to);
   }
   return ranges;
 }

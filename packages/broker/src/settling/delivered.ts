@@ -3,6 +3,7 @@
  * offset without asking the database. A cache, bounded in bytes: what is forgotten is read again.
  */
 import type { Lane } from "../lanes/lane.ts";
+import type { OffsetSpan } from "../operations/offset-ranges.ts";
 import {
   fragmentEnd,
   hasTransactionId,
@@ -21,9 +22,8 @@ export interface AckOutcome {
   readonly dlq: boolean;
 }
 
-/** One message's ack, on its way to the database. */
-export interface PendingAck {
-  readonly offset: number;
+/** The ack of one message, or of several side by side that are completed, on its way to the database. */
+export interface PendingAck extends OffsetSpan {
   readonly status: AckStatus;
   readonly error: string;
   readonly span?: OperationSpan | undefined;
@@ -84,14 +84,15 @@ export class Delivered {
     return offset;
   }
 
-  /** What the message at an offset carries. */
-  traceparentAt(offset: number): string | undefined {
-    for (const { firstOffset, count, ends, body } of this.segments) {
-      const index = offset - firstOffset;
-      if (index < 0 || index >= count) continue;
-      return traceparentOf(body.slice(fragmentEnd(ends, index - 1), fragmentEnd(ends, index)));
-    }
-    return undefined;
+  /** What the messages at these offsets carry. */
+  traceparentsIn({ from, to }: OffsetSpan): (string | undefined)[] {
+    return this.segments.flatMap(({ firstOffset, count, ends, body }) => {
+      const start = Math.max(0, from - firstOffset);
+      const end = Math.min(count, to - firstOffset);
+      return Array.from({ length: Math.max(0, end - start) }, (_, at) =>
+        traceparentOf(body.slice(fragmentEnd(ends, start + at - 1), fragmentEnd(ends, start + at))),
+      );
+    });
   }
 
   /** The offsets of the leased range that hold no message any more. */

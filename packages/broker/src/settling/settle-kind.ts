@@ -38,7 +38,7 @@ export const settleKind: BatchKind<Delivered, SettleResult> = {
     const results = new Map<Work, SettleResult>();
     const plain = works.filter(isPlain);
     if (plain.length > 0) {
-      const ranges = plain.map((work) => rangesOf(work.acks.map((ack) => ack.offset)));
+      const ranges = plain.map((work) => rangesOf(work.acks));
       const rows = await session.run(settle, [
         plain.map((work) => work.delivered.lane.id),
         plain.map((work) => work.delivered.groupId),
@@ -65,9 +65,9 @@ export const settleKind: BatchKind<Delivered, SettleResult> = {
         lane.id,
         groupId,
         token,
-        formatRanges(rangesOf(done.map((ack) => ack.offset))),
-        failed.map((ack) => ack.offset),
-        dead.map((ack) => ack.offset),
+        formatRanges(rangesOf(done)),
+        failed.map((ack) => ack.from),
+        dead.map((ack) => ack.from),
         [...failed, ...dead].map((ack) => ack.error),
         work.release || work.acks.some((ack) => ack.status === "retry"),
         lane.queue.options.retryLimit,

@@ -2,11 +2,12 @@
  * The settler applies acks: by lease, many messages of a lease in one row update, one update of a lease in
  * flight at a time. A lease that this worker did not serve, or no longer remembers, is read from the database.
  */
-import { BrokerError, parseLeaseId, parsePartitionId } from "@queen/protocol";
+import { BrokerError, type Lease, parseLeaseId, parsePartitionId } from "@queen/protocol";
 import type { Batcher } from "../batching/batcher.ts";
 import type { Directory } from "../lanes/directory.ts";
 import type { Lane } from "../lanes/lane.ts";
-import { inRanges, parseRanges } from "../operations/offset-ranges.ts";
+import type { AckRange } from "../operations/ack-body.ts";
+import { countWithin, inRanges, type OffsetSpan, parseRanges } from "../operations/offset-ranges.ts";
 import { transactionIdJson } from "../operations/segment.ts";
 import { transactionKeyBytes } from "../operations/transaction-key.ts";
 import type { Session } from "../postgres/session.ts";
@@ -29,8 +30,8 @@ export interface Ack extends AckTarget {
 
 export interface AckResult extends AckOutcome {
   readonly lane: Lane | undefined;
-  /** What the message carries, for an ack that has a span. */
-  readonly traceparent?: string | undefined;
+  /** What the messages carry, for an ack that has a span. */
+  readonly traceparents?: readonly (string | undefined)[] | undefined;
 }
 
 export interface SettlerOptions {
@@ -60,6 +61,14 @@ const LOOK_BACK_MESSAGES = 200_000;
 /** Where a message to be acked is, or why it can't be. */
 export type Located = { readonly delivered: Delivered; readonly offset: number } | AckResult;
 
+/** A group's place in a lane, and what is under lease there if the lease that was asked for is held. */
+interface Place {
+  readonly lane: Lane;
+  readonly committed: number;
+  readonly acked: string | null;
+  readonly delivered: Delivered | undefined;
+}
+
 export class Settler {
   readonly #options: SettlerOptions;
   readonly #groupIds = new Map<string, number>();
@@ -75,6 +84,24 @@ export class Settler {
     return this.locate(ack, groupName).then((located) =>
       "offset" in located ? this.#settleOne(located.delivered, located.offset, ack, span) : located,
     );
+  }
+
+  /** Completes what a lease has from one offset to before another. */
+  async ackRange(range: AckRange, span?: OperationSpan): Promise<AckResult> {
+    const { partition, group, from, to } = range;
+    const lease = parseLeaseId(range.leaseId);
+    let delivered = this.#heldHere(lease, partition, group);
+    if (!delivered) {
+      const place = await this.#placeOf(partition, group, lease?.token ?? null);
+      if (!("committed" in place)) return place;
+      const { lane, committed } = place;
+      const finished = countWithin([0, committed, ...parseRanges(place.acked)], from, to);
+      if (finished === to - from) return { success: true, error: null, released: false, dlq: false, lane };
+      delivered = place.delivered;
+      if (!delivered) return leaseLost(lane);
+    }
+    if (to > delivered.to) return leaseLost(delivered.lane);
+    return this.#settleSpan(delivered, range, "completed", undefined, span);
   }
 
   /**
@@ -97,12 +124,23 @@ export class Settler {
   }
 
   #settleOne(delivered: Delivered, offset: number, ack: Ack, span?: OperationSpan): Promise<AckResult> {
+    return this.#settleSpan(delivered, { from: offset, to: offset + 1 }, ack.status, ack.error, span);
+  }
+
+  #settleSpan(
+    delivered: Delivered,
+    { from, to }: OffsetSpan,
+    status: AckStatus,
+    reason: string | undefined,
+    span: OperationSpan | undefined,
+  ): Promise<AckResult> {
     const { lane } = delivered;
     return new Promise((resolve, reject) => {
       delivered.pending.push({
-        offset,
-        status: ack.status,
-        error: ack.error ?? FAILED_WITHOUT_REASON,
+        from,
+        to,
+        status,
+        error: reason ?? FAILED_WITHOUT_REASON,
         span,
         decided: ({ success, error, released, dlq }) =>
           resolve({
@@ -111,7 +149,7 @@ export class Settler {
             released,
             dlq,
             lane,
-            traceparent: span && delivered.traceparentAt(offset),
+            traceparents: span && delivered.traceparentsIn({ from, to }),
           }),
         failed: reject,
       });
@@ -121,16 +159,13 @@ export class Settler {
 
   /** Finishes the places in a lease that hold no message any more; nobody will ack them. */
   async finishGone(delivered: Delivered): Promise<void> {
-    const { lane } = delivered;
-    const ack: Ack = {
-      transactionId: "",
-      transactionIdJson: "",
-      partitionId: lane.partitionId,
-      status: "completed",
-      leaseId: undefined,
-      error: undefined,
-    };
-    await Promise.all(delivered.goneOffsets().map((offset) => this.#settleOne(delivered, offset, ack)));
+    await Promise.all(
+      delivered
+        .goneOffsets()
+        .map((offset) =>
+          this.#settleSpan(delivered, { from: offset, to: offset + 1 }, "completed", undefined, undefined),
+        ),
+    );
   }
 
   /** Gives a lease back: its messages are free for others, and nothing is counted. */
@@ -144,18 +179,39 @@ export class Settler {
     const partition = parsePartitionId(ack.partitionId);
     if (partition === undefined) return notFound(undefined);
     if (ack.leaseId === undefined) return undefined;
-    const lease = parseLeaseId(ack.leaseId);
-    if (!lease) return undefined;
-    const delivered = this.#options.leases.find(lease.token, partition);
-    if (!delivered || delivered.groupName !== groupName) return undefined;
-    const offset = delivered.offsetOf(ack.transactionIdJson);
-    return offset === undefined ? undefined : { delivered, offset };
+    const delivered = this.#heldHere(parseLeaseId(ack.leaseId), partition, groupName);
+    const offset = delivered?.offsetOf(ack.transactionIdJson);
+    return delivered && offset !== undefined ? { delivered, offset } : undefined;
+  }
+
+  #heldHere(lease: Lease | undefined, partition: number, groupName: string): Delivered | undefined {
+    const delivered = lease && this.#options.leases.find(lease.token, partition);
+    return delivered?.groupName === groupName ? delivered : undefined;
   }
 
   async locate(ack: AckTarget, groupName: string): Promise<Located> {
     const known = this.#locateKnown(ack, groupName);
     if (known) return known;
-    const lane = await this.#options.directory.openById(parsePartitionId(ack.partitionId)!);
+    const token = ack.leaseId === undefined ? undefined : (parseLeaseId(ack.leaseId)?.token ?? null);
+    const place = await this.#placeOf(parsePartitionId(ack.partitionId)!, groupName, token);
+    if (!("committed" in place)) return place;
+    const { lane, committed, acked, delivered } = place;
+    const leased = delivered?.offsetOf(ack.transactionIdJson);
+    if (delivered && leased !== undefined) return { delivered, offset: leased };
+    // Not in a lease that is held: it may be finished already, and then acking it again is no error.
+    const offset = await this.#find(lane, ack, committed);
+    if (offset === undefined) return notFound(lane);
+    const isFinished = offset < committed || inRanges(parseRanges(acked), offset);
+    return isFinished ? { success: true, error: null, released: false, dlq: false, lane } : leaseLost(lane);
+  }
+
+  /** From the database. `wanted` undefined: whatever lease is held; null: none can be. */
+  async #placeOf(
+    partition: number,
+    groupName: string,
+    wanted: number | null | undefined,
+  ): Promise<Place | AckResult> {
+    const lane = await this.#options.directory.openById(partition);
     if (!lane) return notFound(undefined);
     const groupId = await this.#groupId(lane, groupName);
     if (groupId === undefined) return notFound(lane);
@@ -168,34 +224,27 @@ export class Settler {
       this.#groupIds.delete(`${lane.queue.id}/${groupName}`);
       return (await this.#groupId(lane, groupName)) === groupId
         ? notFound(lane)
-        : this.locate(ack, groupName);
+        : this.#placeOf(partition, groupName, wanted);
     }
     lane.nextOffset = Math.max(lane.nextOffset, row.nextOffset);
-    const token = ack.leaseId === undefined ? row.token : (parseLeaseId(ack.leaseId)?.token ?? null);
-    if (token !== null && token === row.token) {
-      const segments = rows.flatMap((each) => (each.segment ? [each.segment] : []));
-      let delivered = this.#options.leases.find(token, lane.id);
-      if (!delivered) {
-        delivered = new Delivered({
-          token,
-          lane,
-          groupId,
-          groupName,
-          from: row.committed,
-          to: row.leaseUntil!,
-          segments,
-          servedHere: false,
-        });
-        this.#options.leases.add(delivered);
-      }
-      const offset = delivered.offsetOf(ack.transactionIdJson);
-      if (offset !== undefined) return { delivered, offset };
+    const { committed, acked, token } = row;
+    if (token === null || (wanted !== undefined && wanted !== token))
+      return { lane, committed, acked, delivered: undefined };
+    let delivered = this.#options.leases.find(token, lane.id);
+    if (!delivered) {
+      delivered = new Delivered({
+        token,
+        lane,
+        groupId,
+        groupName,
+        from: committed,
+        to: row.leaseUntil!,
+        segments: rows.flatMap((each) => (each.segment ? [each.segment] : [])),
+        servedHere: false,
+      });
+      this.#options.leases.add(delivered);
     }
-    // Not in a lease that is held: it may be finished already, and then acking it again is no error.
-    const offset = await this.#find(lane, ack, row.committed);
-    if (offset === undefined) return notFound(lane);
-    const isFinished = offset < row.committed || inRanges(parseRanges(row.acked), offset);
-    return { success: isFinished, error: isFinished ? null : LEASE_LOST, released: false, dlq: false, lane };
+    return { lane, committed, acked, delivered };
   }
 
   async #find(lane: Lane, ack: AckTarget, committed: number): Promise<number | undefined> {
@@ -257,13 +306,13 @@ export class Settler {
     const isOver = !isDone || result.released || result.committed >= delivered.to;
     if (isOver) {
       this.#options.leases.remove(delivered);
-      const again = result.acks.some((ack) => ack.status === "failed" && !result.buried.includes(ack.offset));
+      const again = result.acks.some((ack) => ack.status === "failed" && !result.buried.includes(ack.from));
       const pauseMs = again ? lane.queue.options.retryDelayMs : 0;
       this.#options.released(lane, delivered.groupId, result.committed, pauseMs, delivered.servedHere);
     }
     for (const ack of result.acks) {
-      const success = isDone || (result.status === statements.SETTLE.stale && ack.offset < result.committed);
-      const dlq = result.buried.includes(ack.offset);
+      const success = isDone || (result.status === statements.SETTLE.stale && ack.to <= result.committed);
+      const dlq = result.buried.includes(ack.from);
       const error = success
         ? null
         : result.status === statements.SETTLE.gone
@@ -274,10 +323,12 @@ export class Settler {
   }
 }
 
-const notFound = (lane: Lane | undefined): AckResult => ({
+const refused = (lane: Lane | undefined, error: string): AckResult => ({
   success: false,
-  error: MESSAGE_NOT_FOUND,
+  error,
   released: false,
   dlq: false,
   lane,
 });
+const notFound = (lane: Lane | undefined): AckResult => refused(lane, MESSAGE_NOT_FOUND);
+const leaseLost = (lane: Lane): AckResult => refused(lane, LEASE_LOST);

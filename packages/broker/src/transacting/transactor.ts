@@ -321,7 +321,9 @@ function describe(span: OperationSpan, pushes: readonly Push[], acks: readonly L
     ...acked.map(({ delivered: { lane } }) => ({ queue: lane.queue.name, partition: lane.name })),
   ];
   span.about(pushes.length + acks.length, places);
-  span.link(acked.map(({ delivered, offset }) => delivered.traceparentAt(offset)));
+  span.link(
+    acked.flatMap(({ delivered, offset }) => delivered.traceparentsIn({ from: offset, to: offset + 1 })),
+  );
 }
 
 class LaneGone extends Error {
@@ -379,7 +381,7 @@ function settlementsOf(acks: readonly LocatedAck[]): Settlement[] {
 }
 
 function finishedRanges({ delivered, acks }: Settlement): FinishedRange[] {
-  const ranges = rangesOf(acks.map((ack) => ack.offset));
+  const ranges = rangesOf(acks);
   return Array.from({ length: ranges.length / 2 }, (_, index) => ({
     delivered,
     from: ranges[index * 2]!,
@@ -395,7 +397,8 @@ function settlement(delivered: Delivered, located: readonly LocatedAck[]) {
   const { options } = delivered.lane.queue;
   const acks = located.map(
     (each): PendingAck => ({
-      offset: each.at!.offset,
+      from: each.at!.offset,
+      to: each.at!.offset + 1,
       status: each.status,
       error: each.ack.error ?? "",
       decided: () => undefined,
@@ -406,7 +409,7 @@ function settlement(delivered: Delivered, located: readonly LocatedAck[]) {
     partition: delivered.lane.id,
     group: delivered.groupId,
     token: delivered.token,
-    done: formatRanges(rangesOf(offsets("completed"))),
+    done: formatRanges(rangesOf(acks.filter((ack) => ack.status === "completed"))),
     failed: offsets("failed"),
     dead: offsets("dlq"),
     errors: [...errors("failed"), ...errors("dlq")],

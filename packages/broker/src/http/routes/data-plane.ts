@@ -73,18 +73,27 @@ const ack = z.looseObject({
   error: z.string().nullable().optional(),
 });
 
-const ackResults = z.array(
-  z.object({
-    index: count,
-    transactionId: z.string(),
-    success: z.boolean(),
-    error: z.string().nullable(),
-    queueName: z.string().nullable(),
-    partitionName: z.string().nullable(),
-    leaseReleased: z.boolean(),
-    dlq: z.boolean(),
-  }),
-);
+const range = z.looseObject({
+  firstId: z.string().describe("The `id` of a message that was popped"),
+  lastId: z.string().describe("The `id` of that message, or of a later one of the same partition"),
+  leaseId: z.string().describe("Of the pop that delivered them"),
+  status: z.string().nullable().optional().describe("completed, or success"),
+});
+
+const ackResult = z.object({
+  index: count,
+  transactionId: z.string(),
+  success: z.boolean(),
+  error: z.string().nullable(),
+  queueName: z.string().nullable(),
+  partitionName: z.string().nullable(),
+  leaseReleased: z.boolean(),
+  dlq: z.boolean(),
+});
+
+const rangeResult = ackResult
+  .omit({ transactionId: true })
+  .extend({ firstId: id, lastId: id, messages: count });
 
 const transactionBody = z.looseObject({
   operations: z
@@ -198,7 +207,7 @@ export function dataPlaneRoutes(data: DataPlane, defaults: PopDefaults): Route[]
       access: "consume",
       summary: "Finishes or fails one message",
       bytes: ack.extend({ consumerGroup: z.string().nullable().optional() }),
-      answers: { 200: { summary: "An array of one result", shape: ackResults } },
+      answers: { 200: { summary: "An array of one result", shape: z.array(ackResult) } },
       handle: (request) => data.ack(request),
     }),
     route({
@@ -208,10 +217,16 @@ export function dataPlaneRoutes(data: DataPlane, defaults: PopDefaults): Route[]
       access: "consume",
       summary: "Finishes or fails many messages",
       bytes: z.looseObject({
-        acknowledgments: z.array(ack),
+        acknowledgments: z
+          .array(z.union([ack, range]))
+          .describe(
+            "Each of one message, or of a range: all that stand between two in a lease are completed",
+          ),
         consumerGroup: z.string().nullable().optional(),
       }),
-      answers: { 200: { summary: "One result per acknowledgment", shape: ackResults } },
+      answers: {
+        200: { summary: "One result per acknowledgment", shape: z.array(z.union([ackResult, rangeResult])) },
+      },
       handle: (request) => data.ackBatch(request),
     }),
     route({
