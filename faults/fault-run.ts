@@ -335,12 +335,26 @@ export class FaultRun {
     if (broken.length > PROBLEMS_MAX) this.problem(`and ${broken.length - PROBLEMS_MAX} more violations`);
     for (const detail of new Set(this.#events.flatMap((event) => ("detail" in event ? [event.detail] : []))))
       this.problem(`an answer that no fault excuses: ${detail}`);
+    if (this.#problems.length > 0) this.#noteRefusals();
     for (const { output } of this.brokers)
       this.expect(
         !/uncaught|http\.failed/.test(output),
         `a broker failed: ${/.*(?:uncaught|http\.failed).*/.exec(output)?.[0]}`,
       );
     return verdict;
+  }
+
+  /** Where something did not hold: what asked clients to try again when no fault was there any more. */
+  #noteRefusals(): void {
+    const counts = new Map<string, number>();
+    let isHealed = false;
+    for (const event of this.#events) {
+      if (event.type === "mark" && event.what === "healed") isHealed = true;
+      if (!isHealed || event.type !== "request" || event.later === undefined) continue;
+      const said = `${event.operation}: ${event.later}`;
+      counts.set(said, (counts.get(said) ?? 0) + 1);
+    }
+    for (const [said, times] of counts) this.note(`503 after the faults, ${times} times, ${said}`);
   }
 
   // ------------------------------------------------------------------------------------------------ the end

@@ -67,12 +67,15 @@ export class Client {
     const http = broker === this.broker ? this.#http : new HttpClient(broker);
     let status = 0;
     let detail: string | undefined;
+    let later: string | undefined;
     try {
       const signal = AbortSignal.timeout(ANSWER_MS_MAX);
       const answer = await http.request(sent.method, sent.path, sent.body, { signal });
       status = answer.status;
       if (isSurprise(sent, status)) detail = `${sent.method} ${sent.path}: ${answer.text.slice(0, 300)}`;
-      return status === OVERLOADED ? undefined : answer;
+      if (status !== OVERLOADED) return answer;
+      later = answer.text.slice(0, 300);
+      return undefined;
     } catch (error) {
       const { name, message } = error as Error;
       if (name === "TimeoutError" || name === "AbortError") status = -1;
@@ -89,6 +92,7 @@ export class Client {
         tookMs: nowMs() - startedMs,
         waitMs: sent.waitMs ?? 0,
         ...(detail === undefined ? {} : { detail }),
+        ...(later === undefined ? {} : { later }),
       });
       if (status === 0 || status === OVERLOADED) await sleep(PAUSE_MS);
     }

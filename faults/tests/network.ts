@@ -35,7 +35,14 @@ const lostAnswers: FaultTest = {
   title: "PostgreSQL's answers are lost after the commit",
   async run(run) {
     const proxy = await startBehindProxy(run);
-    const statements = ["queen_append", "queen_take", "queen_settle", "queen_settle_lease", "queen_transact"];
+    const statements = [
+      "queen_append",
+      "queen_take",
+      "queen_settle",
+      "queen_settle_lease",
+      "queen_transact",
+      "queen_transact_many",
+    ];
     await run.underLoad({}, async () => {
       for (let turn = 0; run.hasTime(500); turn++) {
         const { lost } = proxy;

@@ -96,6 +96,8 @@ export interface RequestEnded {
   readonly waitMs: number;
   /** What an answer said that no fault excuses. */
   readonly detail?: string;
+  /** What an answer said that asked to try again. */
+  readonly later?: string;
 }
 
 /** What the rig did: a fault, the end of all faults, the end of the pushes, everything consumed. */

@@ -257,7 +257,7 @@ test("ack and push in one transaction bring each message to the next queue exact
     const pipes = Promise.all([pipe(), pipe(), pipe()]);
     for (let time = 0; time < 5; time++) {
       const [lost, before] = [proxy.lost, moved];
-      proxy.loseAnswers(time % 2 === 0 ? "queen_transact" : "queen_take", 2);
+      proxy.loseAnswers(time % 2 === 0 ? "queen_transact_many" : "queen_take", 2);
       await until("two answers were lost", () => proxy.lost >= lost + 2 || moved >= total);
       await until("more was moved", () => moved > before || moved >= total);
     }

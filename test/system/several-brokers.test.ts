@@ -149,9 +149,18 @@ test("a lane that was empty when a broker met it keeps its transactionIds, howev
     const here = system.client;
     const there = (await system.another()).client;
     // An append compares with a few thousand messages by itself; what is more has to be read.
-    for (const [queue, count] of [
-      ["few", 10],
-      ["many", 6_000],
+    const byPush = async (items: ReturnType<typeof numbered>): Promise<string[]> =>
+      (await here.push(items)).map(({ status }) => status);
+    const byTransaction = async (items: ReturnType<typeof numbered>): Promise<string[]> => {
+      const { status, json, text } = await here.transaction([{ type: "push", items }]);
+      assert.equal(status, 200, text);
+      return json.results.map((result: { status: string }) => result.status);
+    };
+    for (const [queue, count, send] of [
+      ["few", 10, byPush],
+      ["many", 6_000, byPush],
+      ["few, a transaction", 10, byTransaction],
+      ["many, a transaction", 6_000, byTransaction],
     ] as const) {
       await there.configure(queue);
       await system.database.query(
@@ -161,12 +170,7 @@ test("a lane that was empty when a broker met it keeps its transactionIds, howev
       assert.equal((await here.pop(queue, { partition: "lane" })).status, 204);
       for (let from = 0; from < count; from += 1_000)
         await there.push(numbered(queue, Math.min(1_000, count), "lane", from));
-      const again = await here.push(numbered(queue, 2, "lane", count - 1));
-      assert.deepEqual(
-        again.map(({ status }) => status),
-        ["duplicate", "queued"],
-        queue,
-      );
+      assert.deepEqual(await send(numbered(queue, 2, "lane", count - 1)), ["duplicate", "queued"], queue);
       const [lane] = await system.database.query(
         "select p.next_offset from queen.partitions p join queen.queues q on q.id = p.queue_id where q.name = $1 and p.name = 'lane'",
         [queue],

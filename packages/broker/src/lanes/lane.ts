@@ -112,6 +112,8 @@ export class Lane {
   /** Somebody appends: the lane's turn is taken. */
   turn: Promise<void> | undefined;
   window: DedupWindow | undefined;
+  /** No window of it was ever dropped: where no message of it is known either, there is none to compare with. */
+  isUnsuspected = true;
   /** Neighbouring segments, the newest last. */
   cached: Segment[] = [];
   cachedBytes = 0;

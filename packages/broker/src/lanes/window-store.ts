@@ -44,11 +44,11 @@ export class WindowStore {
   }
 
   /**
-   * Gives the lane a complete window. A lane that was empty when it was met needs no look: what others append to it
-   * meanwhile is compared by the append itself, unless it is too much; the lane is then known to be shared.
+   * Gives the lane a complete window. A lane that was empty when it was met needs no look the first time: what others
+   * append to it meanwhile is compared by the append itself.
    */
   load(lane: Lane): Promise<void> {
-    if (lane.nextOffset === 0 && !lane.isShared) {
+    if (lane.nextOffset === 0 && lane.isUnsuspected) {
       lane.window = new DedupWindow(lane.queue.options.dedup, 0);
       this.count(lane);
       return Promise.resolve();
@@ -122,8 +122,10 @@ export class WindowStore {
     }
   }
 
+  /** The window is not true any more, or may not be: the next one is read from the database. */
   drop(lane: Lane): void {
     lane.window = undefined;
+    lane.isUnsuspected = false;
     this.forgetBytes(lane);
   }
 
