@@ -15,6 +15,8 @@ export interface PostgresProxy extends TcpProxy {
   resetEvery(calls: number): void;
   /** Answers lost so far, and connections reset in a call. */
   readonly lost: number;
+  /** Of these, the answers of one statement. */
+  lostOf(statement: string): number;
   readonly resets: number;
 }
 
@@ -26,16 +28,16 @@ export async function startProxy(databaseUrl: string, random?: () => number): Pr
   const { hostname, port } = new URL(databaseUrl);
   const counts = new Map<string, number>();
   const toLose = new Map<string, number>();
+  const lost = new Map<string, number>();
   let calls = 0;
   let resetEvery = 0;
-  let lost = 0;
   let resets = 0;
 
   const proxy = await startTcpProxy(
     { host: hostname, port: Number(port || 5432) },
     () => {
       let bound = "";
-      let losing = false;
+      let losing: string | undefined;
       let resetting = false;
       const framer = new FrontendFramer((type, body) => {
         if (type === BIND) {
@@ -48,7 +50,7 @@ export async function startProxy(databaseUrl: string, random?: () => number): Pr
         const left = toLose.get(name) ?? 0;
         if (left > 0) {
           toLose.set(name, left - 1);
-          losing = true;
+          losing = name;
         }
         calls++;
         if (resetEvery > 0 && calls % resetEvery === 0) resetting = true;
@@ -64,8 +66,8 @@ export async function startProxy(databaseUrl: string, random?: () => number): Pr
             setImmediate(() => connection.reset());
             return false;
           }
-          if (!losing) return false;
-          lost++;
+          if (losing === undefined) return false;
+          lost.set(losing, (lost.get(losing) ?? 0) + 1);
           connection.end();
           return true;
         },
@@ -95,8 +97,9 @@ export async function startProxy(databaseUrl: string, random?: () => number): Pr
       resetEvery = every;
     },
     get lost() {
-      return lost;
+      return [...lost.values()].reduce((sum, count) => sum + count, 0);
     },
+    lostOf: (statement) => lost.get(statement) ?? 0,
     get resets() {
       return resets;
     },
