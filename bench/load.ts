@@ -281,9 +281,10 @@ export async function consume(
     const { messages, answeredAtMs } = outcome;
     reader.receive(messages, pop.autoAck ? outcome.sentAtMs : Infinity, answeredAtMs);
     work.onReceived?.(outcome);
-    if (pop.autoAck) work.onDone?.(messages.length);
-    else if (work.acksRanges) work.onDone?.(await session.ackRange(connection, ledger, messages));
-    else work.onDone?.(await session.ackBatch(connection, ledger, messages, pop.group));
+    let done = messages.length;
+    if (work.acksRanges) done = await session.ackRange(connection, ledger, messages);
+    else if (!pop.autoAck) done = await session.ackBatch(connection, ledger, messages, pop.group);
+    work.onDone?.(done);
   }
 }
 

@@ -1,0 +1,42 @@
+/** Runs a load that is small on brokers and a database of its own. */
+import { Accountant } from "../accounting.ts";
+import { Session } from "../load.ts";
+import { type Load, runLoad } from "../loads/index.ts";
+import type { Figures } from "../measure.ts";
+import { startBrokers } from "../processes/broker.ts";
+import { startDatabaseServer } from "../processes/database-server.ts";
+
+let databases = 0;
+
+export async function runSmallLoad(
+  load: Load,
+  brokerCount = 1,
+  look: (databaseUrl: string, figures: Figures) => Promise<void> = async () => undefined,
+): Promise<Figures> {
+  const server = await startDatabaseServer(process.env.QUEEN_TEST_DATABASE_URL!, () => undefined);
+  const name = `bench_small_load_${process.pid}_${databases++}`;
+  try {
+    const databaseUrl = await server.createDatabase(name);
+    const brokers = await startBrokers(databaseUrl, { brokers: brokerCount, workers: 1 });
+    const session = new Session(brokers.addresses, "plain");
+    try {
+      const figures = await runLoad(load, {
+        session,
+        accountant: new Accountant({ brokerPids: brokers.pids, postmasterPid: null, databaseUrl: null }),
+        timing: { warmupSeconds: 0.2, seconds: 0.2 },
+        addresses: brokers.addresses,
+        databaseUrl,
+        padding: "plain",
+        enterPhase: () => undefined,
+      });
+      await look(databaseUrl, figures);
+      return figures;
+    } finally {
+      session.close();
+      await brokers.stop();
+    }
+  } finally {
+    await server.dropDatabase(name);
+    await server.stop();
+  }
+}
