@@ -57,6 +57,14 @@ const payloadsIn = async (queue: string): Promise<unknown[]> => {
 const items = (queue: string) =>
   PARTITIONS.map((partition, payload) => ({ queue, partition, transactionId: `t${payload}`, payload }));
 
+const ackOf = ({ transactionId, partitionId, leaseId }: PoppedMessage, status: string) => ({
+  type: "ack",
+  transactionId,
+  partitionId,
+  leaseId,
+  status,
+});
+
 for (const lanes of ["new", "known"] as const) {
   test(`of a push to ${lanes} lanes`, NOT_POOLED, async () => {
     const queue = await queueOf(lanes);
@@ -78,15 +86,11 @@ for (const lanes of ["new", "known"] as const) {
       await client.push(numbered(source, 3));
       const { messages } = await client.pop(source, { batch: 3 });
       const sink = await queueOf(lanes);
-      const ack = ({ transactionId, partitionId, leaseId }: PoppedMessage) => ({
-        type: "ack",
-        transactionId,
-        partitionId,
-        leaseId,
-        status,
-      });
       const answer = await losing(statement, () =>
-        client.transaction([...messages.map(ack), { type: "push", items: items(sink) }]),
+        client.transaction([
+          ...messages.map((message) => ackOf(message, status)),
+          { type: "push", items: items(sink) },
+        ]),
       );
       assert.deepEqual([answer.status, answer.json.success], [200, true], answer.text);
       assert.deepEqual(await payloadsIn(sink), [0, 1, 2]);
@@ -96,3 +100,23 @@ for (const lanes of ["new", "known"] as const) {
     });
   }
 }
+
+test(
+  "of a transaction that gives its message back: it is told that its lease is over, and what it pushed is there once",
+  NOT_POOLED,
+  async () => {
+    const source = newQueue("source");
+    await client.push(numbered(source, 1));
+    const { messages } = await client.pop(source);
+    const sink = await queueOf("known");
+    const operations = [ackOf(messages[0]!, "failed"), { type: "push", items: items(sink) }];
+    const answer = await losing("queen_transact", () => client.transaction(operations));
+    assert.deepEqual(
+      [answer.status, answer.json.error],
+      [409, "ACK operation failed: Invalid or expired lease"],
+    );
+    assert.deepEqual(await payloadsIn(sink), [0, 1, 2]);
+    const again = await client.pop(source, { wait: true, timeout: 20_000 });
+    assert.deepEqual(dataOf(again.messages), [0]);
+  },
+);
