@@ -312,6 +312,7 @@ describe("what the web page does", { skip: noBrowser }, () => {
     );
 
     await open("dead-letters?queue=dead");
+    await page.getByRole("heading", { name: "All letters" }).waitFor();
     await page.getByRole("link", { name: "too cold" }).waitFor();
     await press("Purge all");
     await dialog()
