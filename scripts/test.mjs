@@ -27,7 +27,7 @@ const POOLED_TESTS = new RegExp(
 // What depends on the version of PostgreSQL: every procedure, the protocol, and the data plane as a whole.
 const DATABASE_TESTS = new RegExp(
   "^(test/dist/procedures/|packages/broker/dist/test/session\\.|test/dist/system/(ack-ranges|consumer-groups|crash|" +
-    "dead-letters|handover|messages|model|ordering|payload-fidelity|pop-ack|push|retries|sweeps|transaction)\\.)",
+    "dead-letters|handover|lost-answer|messages|model|ordering|payload-fidelity|pop-ack|push|retries|sweeps|transaction)\\.)",
 );
 
 // Each file has its own process and database, and waits now and then; more at once than this fight for the processors.

@@ -1,4 +1,4 @@
-/** Runs a load that is small on brokers and a database of its own. */
+/** Runs a load that is small on brokers and a database of its own, and lets the test look at what became of it. */
 import { Accountant } from "../accounting.ts";
 import { Session } from "../load.ts";
 import { type Load, runLoad } from "../loads/index.ts";
@@ -10,9 +10,9 @@ let databases = 0;
 
 export async function runSmallLoad(
   load: Load,
-  brokerCount = 1,
-  look: (databaseUrl: string, figures: Figures) => Promise<void> = async () => undefined,
-): Promise<Figures> {
+  brokerCount: number,
+  look: (databaseUrl: string, figures: Figures) => Promise<void>,
+): Promise<void> {
   const server = await startDatabaseServer(process.env.QUEEN_TEST_DATABASE_URL!, () => undefined);
   const name = `bench_small_load_${process.pid}_${databases++}`;
   try {
@@ -30,7 +30,6 @@ export async function runSmallLoad(
         enterPhase: () => undefined,
       });
       await look(databaseUrl, figures);
-      return figures;
     } finally {
       session.close();
       await brokers.stop();
