@@ -73,7 +73,7 @@ const ERROR_LENGTH_MAX = 160;
 
 // Reading everything back, or draining what is left: no longer than this, and no longer without a message.
 export const DRAIN_SECONDS_MAX = 180;
-const IDLE_SECONDS_MAX = 10;
+const IDLE_SECONDS_MAX = 30;
 
 export class Session {
   readonly errors: Record<string, number> = {};

@@ -31,8 +31,10 @@ const DATABASE_TESTS = new RegExp(
 );
 
 // Each file has its own process and database, and waits now and then; more at once than this fight for the processors.
-const FILES_AT_ONCE = 3;
-// Three files of tests with a few sessions each, and the brokers that they start with all their workers.
+const FILES_AT_ONCE = 4;
+// Browsers, and brokers that are started and killed.
+const LONG_FOLDERS = ["test/dist/web/", "test/dist/system/", "test/dist/cli/"];
+// Four files of tests with a few sessions each, and the brokers that they start with all their workers.
 const SERVER_SETTINGS = { max_connections: "300" };
 
 const interruption = new AbortController();
@@ -97,12 +99,13 @@ function compiledTests() {
     )
     .map((file) => file.replaceAll(sep, "/"))
     .filter((file) => file.endsWith(".test.js") && existsSync(join(ROOT, sourceOf(file))))
-    .sort((a, b) => isLong(b) - isLong(a) || (a < b ? -1 : 1));
+    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }
 
-/** Those that start and kill brokers take longest: they go first, and the short ones fill the end. */
-function isLong(file) {
-  return Number(file.startsWith("test/dist/system/") || file.startsWith("test/dist/cli/"));
+/** Those that take longest go first, and the short ones fill the end. */
+function rank(file) {
+  const folder = LONG_FOLDERS.findIndex((name) => file.startsWith(name));
+  return folder === -1 ? LONG_FOLDERS.length : folder;
 }
 
 function sourceOf(file) {

@@ -105,7 +105,9 @@ const FOR_ANYBODY = ["config.ts", "crash-point.ts", "fifo.ts", "telemetry.ts", "
 // Who alone imports these, beside what is in them; nobody imports main.ts.
 const ONLY_FROM: Readonly<Record<string, string | undefined>> = {
   wiring: "broker.ts",
-  "broker.ts": "main.ts",
+  "broker.ts": "worker.ts",
+  "worker.ts": "main.ts",
+  "primary.ts": "main.ts",
   "main.ts": "",
 };
 
@@ -151,7 +153,10 @@ test("modules of the broker import only downwards", () => {
   assert.equal(broken("http/a.ts", 'import type { B } from "../batching/b.ts";').length, 0);
   assert.equal(broken("http/a.ts", 'import { b } from "../broker.ts";').length, 1);
   assert.equal(broken("config.ts", 'import { b } from "./broker.ts";').length, 1);
-  assert.equal(broken("main.ts", 'import { b } from "./broker.ts";').length, 0);
+  assert.equal(broken("worker.ts", 'import { b } from "./broker.ts";').length, 0);
+  assert.equal(broken("primary.ts", 'import { b } from "./broker.ts";').length, 1);
+  assert.equal(broken("primary.ts", 'import { b } from "./worker.ts";').length, 1);
+  assert.equal(broken("main.ts", 'const b = await import("./worker.ts");').length, 0);
   assert.equal(broken("broker.ts", 'import { b } from "./main.ts";').length, 1);
   assert.equal(broken("broker.ts", 'import { b } from "./wiring/b.ts";').length, 0);
   assert.equal(broken("main.ts", 'import { b } from "./wiring/b.ts";').length, 1);

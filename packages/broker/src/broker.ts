@@ -13,7 +13,7 @@ import type { DatabaseSettings } from "./postgres/database-settings.ts";
 import { sweepsOf } from "./sweeping/sweep.ts";
 import { Sweeper } from "./sweeping/sweeper.ts";
 import type { Log } from "./telemetry.ts";
-import { accessOf } from "./wiring/access.ts";
+import { accessOf, tokensOf } from "./wiring/access.ts";
 import { connectionsOf } from "./wiring/connections.ts";
 import { controlPlaneOf } from "./wiring/control-plane.ts";
 import { dataPlaneOf } from "./wiring/data-plane.ts";
@@ -58,6 +58,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const now = (): number => performance.now();
   const startedAtMs = now();
   const tracing = await tracingOf(options);
+  const tokens = await tokensOf(config, now, log);
 
   let isDatabaseReady = false;
   let areAllReady = false;
@@ -92,8 +93,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const { hints, popper, deliveries } = engine;
   const { bus } = engine.news;
   const { spool } = engine.spooling;
-  const access = accessOf({ config, use, now, log });
-  const { tokens, audit } = access;
+  const access = accessOf({ config, tokens, use, now, log });
+  const { audit } = access;
   const control = controlPlaneOf({ use, engine, workerIndex, now });
   const sweeper = new Sweeper({
     sweeps: sweepsOf(config),

@@ -45,6 +45,12 @@ export function createLog(options: LogOptions): Log {
   return logWith(lines, options.base ?? {});
 }
 
+/** The log of this process. A line of JSON names it; who reads a terminal knows which one it is. */
+export function processLog(level: LogLevel): Log {
+  const json = !process.stderr.isTTY;
+  return createLog({ level, json, base: json ? { pid: process.pid } : {} });
+}
+
 function logWith(lines: LogLines, base: LogFields): Log {
   const at =
     (level: LogLevel) =>

@@ -12,7 +12,7 @@ import type { PrimaryLine, ToSupervisor, ToWorker, WorkerService } from "./super
  * SIGINT and SIGHUP reach every process of a terminal and are left to the primary. SIGTERM stops the worker
  * it is sent to. A worker without its primary stops too.
  */
-export function runWorker<Orders>(
+export function obey<Orders>(
   serve: (
     orders: Orders,
     workerIndex: number,

@@ -5,7 +5,7 @@ import { PasswordCheck } from "../access/password-check.ts";
 import type { Role } from "../access/roles.ts";
 import { API_KEY, USER_SESSION } from "../access/secret.ts";
 import { SecretVerifier } from "../access/secret-verifier.ts";
-import { TokenVerifier } from "../access/token-verifier.ts";
+import type { TokenVerifier } from "../access/token-verifier.ts";
 import type { Config } from "../config.ts";
 import { ApiKeys } from "../control/api-keys.ts";
 import { AuditEntries } from "../control/audit-entries.ts";
@@ -17,6 +17,8 @@ import type { Use } from "./connections.ts";
 
 export interface AccessOptions {
   readonly config: Config;
+  /** Undefined: nobody comes in by token. */
+  readonly tokens: TokenVerifier | undefined;
   readonly use: Use;
   readonly now: () => number;
   readonly log: Log;
@@ -27,20 +29,17 @@ export interface Access {
   readonly users: Users;
   readonly auditEntries: AuditEntries;
   readonly audit: AuditLog;
-  /** Undefined: nobody comes in by token. */
-  readonly tokens: TokenVerifier | undefined;
   readonly guard: Guard;
   /** Undefined: nobody signs in by name and password. */
   readonly userSessions: UserSessions | undefined;
 }
 
-export function accessOf({ config, use, now, log }: AccessOptions): Access {
+export function accessOf({ config, tokens, use, now, log }: AccessOptions): Access {
   const keys = new ApiKeys(use);
   const users = new Users(use);
   const hasKeys = config.keysEnabled || config.adminKey !== undefined;
   const auditEntries = new AuditEntries(use);
   const audit = new AuditLog({ write: (rows) => auditEntries.write(rows), log });
-  const tokens = tokenVerifier(config, log, now);
   const guard = new Guard({
     tokens,
     keys: hasKeys ? new SecretVerifier({ kind: API_KEY, read: (id) => keys.read(id), now }) : undefined,
@@ -67,15 +66,19 @@ export function accessOf({ config, use, now, log }: AccessOptions): Access {
     users,
     auditEntries,
     audit,
-    tokens,
     guard,
     userSessions: hasKeys ? userSessions : undefined,
   };
 }
 
-/** Tokens are verified only where they are switched on. */
-function tokenVerifier(config: Config, log: Log, now: () => number): TokenVerifier | undefined {
+/** Tokens are verified, and what verifies them is loaded, only where they are switched on. */
+export async function tokensOf(
+  config: Config,
+  now: () => number,
+  log: Log,
+): Promise<TokenVerifier | undefined> {
   if (!config.tokensEnabled) return undefined;
+  const { TokenVerifier } = await import("../access/token-verifier.ts");
   return new TokenVerifier({
     algorithm: config.tokenAlgorithm,
     secret: config.tokenSecret,
