@@ -93,6 +93,13 @@ for (const lanes of ["new", "known"] as const) {
         ]),
       );
       assert.deepEqual([answer.status, answer.json.success], [200, true], answer.text);
+      const acks = (answer.json.results as { type: string; dlq: boolean }[]).filter(
+        ({ type }) => type === "ack",
+      );
+      assert.deepEqual(
+        acks.map(({ dlq }) => dlq),
+        messages.map(() => status === "dlq"),
+      );
       assert.deepEqual(await payloadsIn(sink), [0, 1, 2]);
       const [cursor] = await readCursors(database, source);
       assert.deepEqual([cursor!.committed, cursor!.leased], [3, false]);

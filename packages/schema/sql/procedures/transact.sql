@@ -10,7 +10,7 @@
 --
 -- Raises QN409 when a lease is not held or a message was finished before, and QN001 with append's rows as
 -- detail when the messages' keys must be compared again, or the messages encrypted. Where nothing is left to push and every ack is
--- finished, it is the replay of a transaction that committed: it succeeds and changes nothing.
+-- finished, it is the replay of a transaction that committed: it succeeds, changes nothing, and tells what is a dead letter.
 --
 -- Locks: partitions by id, then cursors by (partition, group), waiting: nobody else is in the call (plain ones: transact_many).
 create or replace function queen.transact(
@@ -82,8 +82,11 @@ begin
       release bool, "retryLimit" int4, "retryDelayMs" int4)
   loop
     if v_replay then
-      v_settled := v_settled || jsonb_build_object('status', 0, 'committed', null, 'released', false,
-                                                   'buried', '[]'::jsonb);
+      v_settled := v_settled || jsonb_build_object(
+        'status', 0, 'committed', null, 'released', false,
+        'buried', array(select d.message_offset from queen.dead_letters d
+                         where d.partition_id = s.partition and d.group_id = s."group"
+                           and d.message_offset = any (s.failed || s.dead)));
       continue;
     end if;
     v_done := s.done;
