@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The broker's process: the primary, or a worker that the primary has forked. Each loads only what it needs, which is
- * half of the time that a start takes.
+ * The broker's process: the primary, or a worker that the primary has forked. Each loads only what it needs: loading
+ * is most of the time that a start takes.
  */
 import cluster from "node:cluster";
 
