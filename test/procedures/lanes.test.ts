@@ -255,6 +255,111 @@ test("a lane is made only where asked to", async () => {
   ]);
 });
 
+// --- groups
+
+const tryOpenGroups = async (
+  session: pg.Client,
+  groups: readonly (readonly [queue: string, group: string, mode?: string, from?: string])[],
+): Promise<Row[]> => {
+  const { rows } = await session.query(
+    "select * from queen.try_open_groups($1, $2, $3, $4) order by opening",
+    [
+      groups.map(([queue]) => queue),
+      groups.map(([, group]) => group),
+      groups.map(([, , mode]) => mode ?? "all"),
+      groups.map(([, , , from]) => from ?? null),
+    ],
+  );
+  return rows;
+};
+
+test("groups are found and recorded together, each with its subscription", async () => {
+  const { queueId } = await openLane(client, "read");
+  const known = await openGroup(client, "read", "known");
+  const from = "2026-01-02T03:04:05Z";
+  const rows = await tryOpenGroups(client, [
+    ["read", "later"],
+    ["nowhere-to-read", "g"],
+    ["read", "known", "new"],
+    ["made-by-a-reader", "g", "timestamp", from],
+  ]);
+  assert.deepEqual(
+    rows.map((row) => row.opening),
+    [0, 1, 2, 3],
+  );
+  assert.deepEqual([rows[0]!.queue_id, rows[2]!.queue_id, rows[2]!.group_id], [queueId, queueId, known]);
+  assert.deepEqual([rows[1]!.queue_id, rows[1]!.group_id], [null, null]);
+  const recorded = await database.query(
+    `select q.name as queue, g.name, g.subscription_mode as mode, g.subscription_from as from
+       from queen.consumer_groups g join queen.queues q on q.id = g.queue_id
+      where g.id = any ($1) order by g.id`,
+    [[rows[0]!.group_id, known, rows[3]!.group_id]],
+  );
+  assert.deepEqual(recorded, [
+    { queue: "read", name: "known", mode: "all", from: null },
+    { queue: "made-by-a-reader", name: "g", mode: "timestamp", from: new Date(from) },
+    { queue: "read", name: "later", mode: "all", from: null },
+  ]);
+});
+
+test("brokers that record the same groups in opposite order do not deadlock", async () => {
+  const sessions = await Promise.all(Array.from({ length: 4 }, () => database.client()));
+  await Promise.all(["a", "b", "c"].map((name) => openLane(client, `same-${name}`)));
+  for (let round = 0; round < 5; round++) {
+    const groups = ["a", "b", "c"].flatMap((name) => [
+      [`same-${name}`, `g${round}`] as const,
+      [`same-${name}`, `h${round}`] as const,
+    ]);
+    const found = await Promise.all(
+      sessions.map(async (session, index) => {
+        const order = index % 2 === 0 ? groups : [...groups].reverse();
+        const rows = await tryOpenGroups(session, order);
+        const ids = new Map(rows.map((row, place) => [order[place], row.group_id]));
+        return groups.map((group) => ids.get(group));
+      }),
+    );
+    assert.equal(new Set(found[0]).size, groups.length);
+    for (const ids of found) assert.deepEqual(ids, found[0]);
+  }
+});
+
+test("a broker does not wait for whoever is making a group, or deleting its queue", async () => {
+  await Promise.all([
+    openLane(client, "busy-made"),
+    openLane(client, "busy-deleted"),
+    openLane(client, "free"),
+  ]);
+  const blocker = await database.client();
+  await blocker.query("begin");
+  await openGroup(blocker, "busy-made", "g");
+  await blocker.query("delete from queen.queues where name = 'busy-deleted'");
+  for (const queue of ["busy-made", "busy-deleted"])
+    await assert.rejects(
+      tryOpenGroups(client, [
+        ["free", "g"],
+        [queue, "g"],
+      ]),
+      { code: "55P03" },
+    );
+  assert.deepEqual(
+    await database.query(
+      "select 1 from queen.consumer_groups g join queen.queues q on q.id = g.queue_id where q.name = 'free'",
+    ),
+    [],
+    "of a call that was refused nothing is left",
+  );
+  await blocker.query("rollback");
+  assert.equal(
+    (
+      await tryOpenGroups(client, [
+        ["busy-made", "g"],
+        ["busy-deleted", "g"],
+      ])
+    ).length,
+    2,
+  );
+});
+
 test("a new queue gets namespace and task from its name", async () => {
   await openLane(client, "billing.invoices.eu");
   assert.deepEqual(

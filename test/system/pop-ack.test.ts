@@ -909,7 +909,7 @@ test("a group that begins now waits for whoever is deleting its queue, and is re
   const attempts = new Set<string>(); // each of one query waits for the lock 50 ms; a query that gives up has three
   await until("more attempts than one query has", async () => {
     const waiting = await system.database.query(
-      `select query_start::text from pg_stat_activity where wait_event_type = 'Lock' and query like '%try_open_group%'`,
+      `select query_start::text from pg_stat_activity where wait_event_type = 'Lock' and query like '%try_open_groups%'`,
     );
     for (const { query_start } of waiting) attempts.add(query_start as string);
     return attempts.size > 3;
@@ -919,6 +919,25 @@ test("a group that begins now waits for whoever is deleting its queue, and is re
   assert.equal((await first).status, 204);
   await system.client.push(numbered(queue, 1, "Default", 7));
   assert.deepEqual(idsOf((await system.client.pop(queue, begins)).messages), ["t7"]);
+});
+
+test("a queue that is being deleted holds up no group of another queue", async () => {
+  const held = newQueue("held");
+  const free = newQueue("free");
+  await system.client.push([...numbered(held, 1), ...numbered(free, 1)]);
+  const transaction = await system.database.client();
+  await transaction.query("begin");
+  await transaction.query("delete from queen.queues where name = $1", [held]);
+  // All at once, so that the groups are looked for together.
+  const [nothing, ...pops] = await Promise.all([
+    system.client.pop(held, { consumerGroup: "g" }),
+    ...Array.from({ length: 20 }, (_, index) => system.client.pop(free, { consumerGroup: `g${index}` })),
+  ]);
+  await transaction.query("rollback");
+  await transaction.end();
+  assert.equal(nothing.status, 204);
+  for (const pop of pops) assert.deepEqual(idsOf(pop.messages), ["t0"]);
+  assert.deepEqual(idsOf((await system.client.pop(held, { consumerGroup: "g" })).messages), ["t0"]);
 });
 
 test("a queue deleted by SQL again and again under load fails no request and ends no worker", async () => {

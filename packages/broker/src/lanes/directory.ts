@@ -3,6 +3,7 @@
  * many names in one call. It is a cache: a queue or partition that vanished is noticed by whoever uses it
  * (`forget`), or by a hint that its queue changed (`refresh`).
  */
+import { type Asked, Gathering } from "../postgres/gathering.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 import { Lane } from "./lane.ts";
@@ -13,12 +14,7 @@ export interface LaneName {
   readonly partition: string;
 }
 
-interface Opening {
-  readonly name: LaneName;
-  readonly create: boolean;
-  readonly resolve: (lane: Lane | undefined) => void;
-  readonly reject: (error: Error) => void;
-}
+type Opening = Asked<LaneName, Lane | undefined>;
 
 type UseSession = <T>(work: (session: Session) => Promise<T>) => Promise<T>;
 
@@ -35,12 +31,13 @@ export class Directory {
   readonly #queueReadListeners: ((queue: Queue) => void)[] = [];
   readonly #laneGoneListeners: ((lane: Lane) => void)[] = [];
   readonly #promises = new Map<string, Promise<Lane | undefined>>();
+  readonly #unknown = new Set<number>();
   readonly #changed = new Set<number>();
   #reading: Promise<unknown> = Promise.resolve();
+  readonly #finding = this.#gathering(false);
+  readonly #making = this.#gathering(true);
   #hits = 0;
   #misses = 0;
-  #openings: Opening[] = [];
-  #opening = false;
 
   constructor(use: UseSession, options: { lanesMax: number; now: () => number }) {
     this.#use = use;
@@ -96,50 +93,34 @@ export class Directory {
     const key = `${create} ${name.queue}\0${name.partition}`;
     let promise = this.#promises.get(key);
     if (!promise) {
-      promise = new Promise<Lane | undefined>((resolve, reject) => {
-        this.#openings.push({ name, create, resolve, reject });
-      }).finally(() => this.#promises.delete(key));
+      promise = (create ? this.#making : this.#finding).ask(name).finally(() => this.#promises.delete(key));
       this.#promises.set(key, promise);
-    }
-    if (!this.#opening) {
-      this.#opening = true;
-      setImmediate(() => void this.#openAll());
     }
     return promise;
   }
 
-  async #openAll(): Promise<void> {
-    while (this.#openings.length > 0) {
-      // Those who only look and those who make lanes go in calls of their own.
-      const create = this.#openings[0]!.create;
-      const batch: Opening[] = [];
-      const rest: Opening[] = [];
-      for (const opening of this.#openings) {
-        (opening.create === create && batch.length < OPENED_AT_ONCE_MAX ? batch : rest).push(opening);
-      }
-      this.#openings = rest;
-      try {
-        const rows = await this.#use((session) =>
-          session.run(statements.openLanes, [
-            batch.map((opening) => opening.name.queue),
-            batch.map((opening) => opening.name.partition),
-            create,
-          ]),
-        );
-        await this.#meetQueues(rows.map((row) => row.queueId));
-        for (const row of rows) {
-          const opening = batch[row.lane]!;
-          opening.resolve(
-            row.queueId === null || row.partitionId === null
-              ? undefined
-              : this.meet(row.partitionId, row.queueId, opening.name.partition, row.nextOffset ?? 0),
-          );
-        }
-      } catch (error) {
-        for (const opening of batch) opening.reject(error as Error);
-      }
+  #gathering(create: boolean): Gathering<LaneName, Lane | undefined> {
+    return new Gathering({
+      call: (openings) => this.#openAll(openings, create),
+      atOnce: () => OPENED_AT_ONCE_MAX,
+    });
+  }
+
+  async #openAll(openings: readonly Opening[], create: boolean): Promise<void> {
+    const queues = openings.map(({ question }) => question.queue);
+    const partitions = openings.map(({ question }) => question.partition);
+    const rows = await this.#use((session) =>
+      session.run(statements.openLanes, [queues, partitions, create]),
+    );
+    await this.#meetQueues(rows.map((row) => row.queueId));
+    for (const row of rows) {
+      const { question, resolve } = openings[row.lane]!;
+      resolve(
+        row.queueId === null || row.partitionId === null
+          ? undefined
+          : this.meet(row.partitionId, row.queueId, question.partition, row.nextOffset ?? 0),
+      );
     }
-    this.#opening = false;
   }
 
   /** A lane that the database named; undefined: its queue is not known here. */
@@ -179,29 +160,23 @@ export class Directory {
 
   async #meetQueues(ids: readonly (number | null)[]): Promise<void> {
     const wanted = [...new Set(ids)].filter((id) => id !== null);
-    const isUnknown = (id: number): boolean => !this.#queuesById.has(id);
-    const unknown = wanted.filter(isUnknown);
+    const unknown = wanted.filter((id) => !this.#queuesById.has(id));
     this.#hits += wanted.length - unknown.length;
     this.#misses += unknown.length;
-    if (unknown.length > 0) await this.#inTurn(() => this.#read(unknown.filter(isUnknown)));
+    if (unknown.length === 0) return;
+    for (const id of unknown) this.#unknown.add(id);
+    await this.#inTurn(() => this.#readAll(this.#unknown, (id) => !this.#queuesById.has(id)));
   }
 
   /** These queues changed: their options are read again; those that are gone are forgotten. */
   refresh(ids: readonly number[]): Promise<void> {
     for (const id of ids) this.#changed.add(id);
     return this.#inTurn(async () => {
-      const changed = [...this.#changed];
-      this.#changed.clear();
-      const known = changed.filter((id) => this.#queuesById.has(id));
-      try {
-        const found = await this.#read(known);
-        for (const id of known) {
-          const queue = this.#queuesById.get(id);
-          if (queue && !found.has(id)) this.#forgetQueue(queue);
-        }
-      } catch (error) {
-        for (const id of changed) this.#changed.add(id); // whoever comes next tries again
-        throw error;
+      const known = [...this.#changed].filter((id) => this.#queuesById.has(id));
+      const found = await this.#readAll(this.#changed, (id) => this.#queuesById.has(id));
+      for (const id of known) {
+        const queue = this.#queuesById.get(id);
+        if (queue && !found.has(id)) this.#forgetQueue(queue);
       }
     });
   }
@@ -211,6 +186,18 @@ export class Directory {
     const turn = this.#reading.then(read);
     this.#reading = turn.catch(() => undefined);
     return turn;
+  }
+
+  /** Reads those that are to be read, for everybody who waits for a turn. Where it fails, whoever comes next tries again. */
+  async #readAll(ids: Set<number>, isToRead: (id: number) => boolean): Promise<Set<number>> {
+    const all = [...ids];
+    ids.clear();
+    try {
+      return await this.#read(all.filter(isToRead));
+    } catch (error) {
+      for (const id of all) ids.add(id);
+      throw error;
+    }
   }
 
   async #read(ids: readonly number[]): Promise<Set<number>> {

@@ -7,17 +7,14 @@ import { BrokerError } from "@queen/protocol";
 import { DedupWindow } from "../operations/dedup-window.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { transactionIdJson } from "../operations/segment.ts";
+import { type Asked, Gathering } from "../postgres/gathering.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
 import type { Lane, PendingMessage } from "./lane.ts";
 
 type UseSession = <T>(work: (session: Session) => Promise<T>) => Promise<T>;
 
-interface Loading {
-  readonly lane: Lane;
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
-}
+type Loading = Asked<Lane, void>;
 
 const LOADED_AT_ONCE_MAX = 200;
 // So many keys are read in less than half a second, also where each has a segment of its own: who waits for the first
@@ -30,9 +27,11 @@ export class WindowStore {
   readonly #use: UseSession;
   readonly #bytesMax: number;
   readonly #bytesOf = new Map<Lane, number>(); // in the order of their last count
+  readonly #loadings = new Gathering<Lane, void>({
+    call: (loadings) => this.#loadAll(loadings),
+    atOnce: loadedAtOnce,
+  });
   #bytes = 0;
-  #loadings: Loading[] = [];
-  #loading = false;
 
   constructor(use: UseSession, bytesMax: number) {
     this.#use = use;
@@ -53,53 +52,29 @@ export class WindowStore {
       this.count(lane);
       return Promise.resolve();
     }
-    return new Promise((resolve, reject) => {
-      this.#loadings.push({ lane, resolve, reject });
-      if (!this.#loading) {
-        this.#loading = true;
-        setImmediate(() => void this.#loadAll());
-      }
-    });
+    return this.#loadings.ask(lane);
   }
 
-  async #loadAll(): Promise<void> {
-    while (this.#loadings.length > 0) {
-      const batch = this.#loadings.splice(0, this.#loadedAtOnce());
-      try {
-        const rows = await this.#use((session) =>
-          session.run(statements.readKeys, [batch.map((loading) => loading.lane.id)]),
-        );
-        const windows = batch.map(() => undefined as DedupWindow | undefined);
-        for (const row of rows) {
-          if (row.nextOffset === null) continue;
-          const { lane } = batch[row.lane]!;
-          windows[row.lane] ??= new DedupWindow(lane.queue.options.dedup, row.nextOffset);
-          if (row.keys !== null) windows[row.lane]!.addSegment(row.keys, row.createdAtUs!);
-        }
-        batch.forEach(({ lane, resolve }, index) => {
-          const window = windows[index];
-          if (window) {
-            lane.window = window;
-            lane.nextOffset = Math.max(lane.nextOffset, window.completeTo);
-            this.count(lane);
-          } else lane.gone = true;
-          resolve();
-        });
-      } catch (error) {
-        for (const loading of batch) loading.reject(error as Error);
-      }
+  async #loadAll(loadings: readonly Loading[]): Promise<void> {
+    const rows = await this.#use((session) =>
+      session.run(statements.readKeys, [loadings.map(({ question }) => question.id)]),
+    );
+    const windows = loadings.map(() => undefined as DedupWindow | undefined);
+    for (const row of rows) {
+      if (row.nextOffset === null) continue;
+      const lane = loadings[row.lane]!.question;
+      windows[row.lane] ??= new DedupWindow(lane.queue.options.dedup, row.nextOffset);
+      if (row.keys !== null) windows[row.lane]!.addSegment(row.keys, row.createdAtUs!);
     }
-    this.#loading = false;
-  }
-
-  /** How many of those that wait are read in the next call. */
-  #loadedAtOnce(): number {
-    let keys = 0;
-    const enough = this.#loadings.findIndex(({ lane }, index) => {
-      keys += Math.min(lane.nextOffset, lane.queue.options.dedup.messagesMax);
-      return index === LOADED_AT_ONCE_MAX || (index > 0 && keys > KEYS_AT_ONCE_MAX);
+    loadings.forEach(({ question: lane, resolve }, index) => {
+      const window = windows[index];
+      if (window) {
+        lane.window = window;
+        lane.nextOffset = Math.max(lane.nextOffset, window.completeTo);
+        this.count(lane);
+      } else lane.gone = true;
+      resolve();
     });
-    return enough === -1 ? this.#loadings.length : enough;
   }
 
   /** The lane's window grew. */
@@ -163,4 +138,14 @@ export class WindowStore {
     for (const message of suspects) if (!found.has(message)) message.freshTo = window.completeTo;
     return found;
   }
+}
+
+/** How many of those that wait are read in the next call. */
+function loadedAtOnce(waiting: readonly Loading[]): number {
+  let keys = 0;
+  const enough = waiting.findIndex(({ question: lane }, index) => {
+    keys += Math.min(lane.nextOffset, lane.queue.options.dedup.messagesMax);
+    return index === LOADED_AT_ONCE_MAX || (index > 0 && keys > KEYS_AT_ONCE_MAX);
+  });
+  return enough === -1 ? waiting.length : enough;
 }

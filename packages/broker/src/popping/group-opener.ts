@@ -1,9 +1,10 @@
-/** Finds groups in the database, where a group's first pop records it with its subscription. */
+/** Finds groups in the database, many in one call; a group's first pop records it there with its subscription. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Directory } from "../lanes/directory.ts";
-import { isRolledBack } from "../postgres/errors.ts";
+import { isDeterministic, isRolledBack } from "../postgres/errors.ts";
+import { Gathering } from "../postgres/gathering.ts";
 import type { Session } from "../postgres/session.ts";
-import { type GroupRow, openGroup } from "../postgres/statements.ts";
+import { type GroupRow, openGroups } from "../postgres/statements.ts";
 import type { Group } from "./group.ts";
 import type { PopRequest } from "./pop.ts";
 
@@ -14,17 +15,38 @@ export interface GroupOpenerOptions {
   readonly beganToRead: () => void;
 }
 
+interface Wanted {
+  readonly queue: string;
+  readonly group: string;
+  readonly mode: string;
+  readonly from: string | null;
+}
+
+const OPENED_AT_ONCE_MAX = 500;
 const RECORD_ATTEMPTS_MAX = 20;
 const RECORD_PAUSE_MS = 100;
 
 export class GroupOpener {
   readonly #options: GroupOpenerOptions;
   readonly #forget: (group: Group) => void;
+  readonly #openings: Gathering<Wanted, GroupRow | undefined>;
 
   /** `forget`: the group is of another queue than was known. */
   constructor(options: GroupOpenerOptions, forget: (group: Group) => void) {
     this.#options = options;
     this.#forget = forget;
+    this.#openings = new Gathering({
+      call: async (asked) => {
+        const values = (["queue", "group", "mode", "from"] as const).map((field) =>
+          asked.map(({ question }) => question[field]),
+        );
+        const rows = await options.use((session) => session.run(openGroups, values));
+        const found = new Map(rows.map((row) => [row.opening, row]));
+        for (const [index, { resolve }] of asked.entries()) resolve(found.get(index));
+      },
+      atOnce: () => OPENED_AT_ONCE_MAX,
+      isOnes: (error) => isRolledBack(error) || isDeterministic(error),
+    });
   }
 
   /** `request`: of the pop that wants it, if it is one. */
@@ -53,9 +75,7 @@ export class GroupOpener {
   async #findOrRecord(group: Group, mode: string, from: string | null): Promise<GroupRow | undefined> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const [row] = await this.#options.use((session) =>
-          session.run(openGroup, [group.queueName, group.name, mode, from]),
-        );
+        const row = await this.#openings.ask({ queue: group.queueName, group: group.name, mode, from });
         // None: the queue was deleted while its lock was waited for. The next attempt makes it anew.
         if (row || mode === "all" || attempt === RECORD_ATTEMPTS_MAX) return row;
       } catch (error) {

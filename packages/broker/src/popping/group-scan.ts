@@ -3,6 +3,7 @@
  * and slowly, all the time, for work that no hint told of.
  */
 import type { Directory } from "../lanes/directory.ts";
+import { Gathering } from "../postgres/gathering.ts";
 import type { Session } from "../postgres/session.ts";
 import { scanReady } from "../postgres/statements.ts";
 import type { Group } from "./group.ts";
@@ -20,7 +21,8 @@ export interface GroupScanOptions {
 }
 
 const SCAN_PAGE = 2_000;
-const LANES_PER_SCAN_ROUND = 5_000;
+const LANES_AT_ONCE = 5_000;
+const WARMED_UP_AT_ONCE_MAX = 50;
 const GROUP_IDLE_MS = 5 * 60_000;
 // A consumer that asks again and again without waiting is looked after between two of its pops.
 const GROUP_ACTIVE_MS = 5_000;
@@ -30,6 +32,16 @@ export class GroupScan {
   readonly #groups: Groups;
   readonly #opener: GroupOpener;
   readonly #lanes: ReadyLanes;
+  readonly #pages = new Gathering<Group, void>({
+    call: async (asked) => {
+      await this.#scan(
+        asked.map(({ question }) => question),
+        Math.min(SCAN_PAGE, LANES_AT_ONCE / asked.length),
+      );
+      for (const { resolve } of asked) resolve();
+    },
+    atOnce: () => WARMED_UP_AT_ONCE_MAX,
+  });
 
   constructor(options: GroupScanOptions, groups: Groups, opener: GroupOpener, lanes: ReadyLanes) {
     this.#options = options;
@@ -50,7 +62,7 @@ export class GroupScan {
       } else if (idleMs > GROUP_IDLE_MS && !group.opening && !group.scanning) this.#groups.drop(group);
     }
     if (active.length === 0) return;
-    const page = Math.max(50, Math.floor(LANES_PER_SCAN_ROUND / active.length));
+    const page = Math.max(50, LANES_AT_ONCE / active.length);
     await this.#scan(active, page);
   }
 
@@ -87,7 +99,7 @@ export class GroupScan {
         if (group.id === undefined) return;
         if (group.id !== id) group.scanAfter = 0; // also where the queue was deleted and made anew meanwhile
         id = group.id;
-        await this.#scan([group], SCAN_PAGE);
+        await this.#pages.ask(group);
       } while (group.id !== id || group.scanAfter > 0);
       group.warm = true;
     })().finally(() => {
@@ -102,12 +114,17 @@ export class GroupScan {
     this.#lanes.serve(group);
   }
 
-  async #scan(groups: readonly Group[], page: number): Promise<void> {
+  /** A group that is gone by now has nothing to look at. */
+  async #scan(wanted: readonly Group[], page: number): Promise<void> {
+    const groups = wanted.filter((group) => group.id !== undefined);
+    if (groups.length === 0) return;
     // Read now: while the call waits for a slot, a queue may go.
     const ids = groups.map((group) => group.id!);
     const queueIds = groups.map((group) => group.queue!.id);
     const after = groups.map((group) => group.scanAfter);
-    const rows = await this.#options.use((session) => session.run(scanReady, [queueIds, ids, after, page]));
+    const rows = await this.#options.use((session) =>
+      session.run(scanReady, [queueIds, ids, after, Math.floor(page)]),
+    );
     const blind = groups.filter((group) => group.isBlind);
     this.#lanes.together(() => {
       for (const row of rows) {

@@ -10,6 +10,10 @@ create or replace function queen.open_group(p_queue text, p_group text, p_mode t
 returns table (queue_id int8, group_id int4)
 language plpgsql
 set search_path = queen, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -55,15 +55,16 @@ export const queuesOf: Statement<string> = {
 };
 
 export interface GroupRow {
+  readonly opening: number;
   readonly queueId: number | null;
   readonly groupId: number | null;
 }
 
-export const openGroup: Statement<GroupRow> = {
-  name: "queen_open_group",
-  text: "select queue_id, group_id from queen.try_open_group($1, $2, $3, $4::timestamptz)",
-  parameters: ["text", "text", "text", "text"],
-  read: (row) => ({ queueId: row.int8OrNull(0), groupId: row.int4OrNull(1) }),
+export const openGroups: Statement<GroupRow> = {
+  name: "queen_open_groups",
+  text: "select opening, queue_id, group_id from queen.try_open_groups($1, $2, $3, $4::timestamptz[])",
+  parameters: ["text[]", "text[]", "text[]", "text[]"],
+  read: (row) => ({ opening: row.int4(0), queueId: row.int8OrNull(1), groupId: row.int4OrNull(2) }),
 };
 
 /** The group of a queue where both exist; a group is made only by its first pop. */
@@ -74,8 +75,6 @@ export const findGroup: Statement<number> = {
   parameters: ["int8", "text"],
   read: (row) => row.int4(0),
 };
-
-/** The time that a text means to PostgreSQL, as PostgreSQL writes it. */
 
 export interface CursorRow {
   readonly cursor: number;
