@@ -255,6 +255,73 @@ test("a lane is made only where asked to", async () => {
   ]);
 });
 
+test("a new lane is made with the cursors of the groups that are named, another stays as it was", async () => {
+  const { queueId, partition: old } = await openLane(client, "waited-for", "old");
+  await openLane(client, "not-waited-for");
+  const group = await openGroup(client, "waited-for", "waits");
+  const late = await openGroup(client, "waited-for", "late", "new");
+  await openGroup(client, "waited-for", "away");
+  const foreign = await openGroup(client, "not-waited-for", "waits");
+  const open = async (lanes: readonly string[], create: boolean): Promise<Row[]> => {
+    const { rows } = await client.query("select * from queen.open_lanes($1, $2, $3, $4) order by lane", [
+      lanes.map(() => "waited-for"),
+      lanes,
+      create,
+      [group, late, foreign, 2 ** 31 - 1],
+    ]);
+    return rows;
+  };
+  assert.deepEqual(
+    (await open(["old", "none"], false)).map((row) => [row.partition_id, row.is_new]),
+    [
+      [old, false],
+      [null, false],
+    ],
+  );
+  const rows = await open(["old", "new", "newer", "new"], true);
+  assert.deepEqual(
+    rows.map((row) => [row.queue_id, row.is_new]),
+    [
+      [queueId, false],
+      [queueId, true],
+      [queueId, true],
+      [queueId, true],
+    ],
+  );
+  const cursors = await database.query(
+    `select partition_id, group_id, committed from queen.partition_consumers
+      where partition_id = any ($1) order by partition_id, group_id`,
+    [rows.map((row) => row.partition_id)],
+  );
+  const expected = [rows[1], rows[2]].flatMap((row) =>
+    [group, late].map((id) => ({ partition_id: row!.partition_id, group_id: id, committed: 0 })),
+  );
+  assert.deepEqual(cursors, expected);
+  assert.ok((await open(["new"], true)).every((row) => !row.is_new));
+});
+
+test("a group that is being deleted holds up no new lane, and gets no cursor in it", async () => {
+  await openLane(client, "leaving-group");
+  const [staying, leaving] = [
+    await openGroup(client, "leaving-group", "staying"),
+    await openGroup(client, "leaving-group", "leaving"),
+  ];
+  const blocker = await database.client();
+  await blocker.query("begin");
+  await blocker.query("delete from queen.consumer_groups where id = $1", [leaving]);
+  const { rows } = await client.query("select * from queen.open_lanes($1, $2, true, $3)", [
+    ["leaving-group"],
+    ["new"],
+    [staying, leaving],
+  ]);
+  await blocker.query("commit");
+  const cursors = await database.query(
+    "select group_id from queen.partition_consumers where partition_id = $1",
+    [rows[0]!.partition_id],
+  );
+  assert.deepEqual(cursors, [{ group_id: staying }]);
+});
+
 // --- groups
 
 const tryOpenGroups = async (

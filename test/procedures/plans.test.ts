@@ -412,12 +412,19 @@ test("a procedure of the data plane that is called for many lanes forbids scans 
   );
   assert.ok(called.has("append") && called.has("take"));
   called.delete("touch_watermarks"); // reads nothing but what it writes
-  called.delete("try_open_cursors");
-  called.add("open_cursors"); // which it calls
+  // These call another for each, or for all.
+  for (const [name, work] of [
+    ["try_open_cursors", "open_cursors"],
+    ["try_open_groups", "open_group"],
+  ] as const) {
+    assert.ok(called.delete(name), name);
+    called.add(work);
+  }
   const { rows } = await client.query(
     `select p.proname from pg_proc p
       where p.pronamespace = 'queen'::regnamespace and p.proname = any ($1)
-        and exists (select 1 from unnest(p.proargtypes) as t (oid) join pg_type y on y.oid = t.oid where y.typcategory = 'A')
+        and (p.proname = 'open_group'
+             or exists (select 1 from unnest(p.proargtypes) as t (oid) join pg_type y on y.oid = t.oid where y.typcategory = 'A'))
         and 'enable_seqscan=off' <> all (p.proconfig)`,
     [[...called]],
   );

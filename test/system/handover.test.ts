@@ -96,17 +96,52 @@ test("a duplicate hands nothing over, and who waits goes on waiting", async () =
   assert.deepEqual(idsOf((await answer).messages), ["t1"]);
 });
 
-test("who waits for any lane has its cursor in a new one before the first message is stored", async () => {
+for (const [kind, query] of [
+  ["any lane", {}],
+  ["this very lane", { partition: "new" }],
+  ["any lane, from now on", { consumerGroup: "late", subscriptionMode: "new" }],
+] as const) {
+  test(`the first message of a new lane is handed over to who waits for ${kind}`, async () => {
+    const queue = newQueue();
+    await system.client.configure(queue);
+    const { answer } = await park(queue, query);
+    await system.client.push(numbered(queue, 2, "new"));
+    assert.deepEqual(idsOf((await answer).messages), ["t0"]);
+    assert.deepEqual(await handedOver(queue), [true]);
+  });
+}
+
+test("new lanes of several queues are made with the cursors of who waits for each", async () => {
+  const queues = [newQueue(), newQueue()];
+  const groups = ["one", "two"];
+  const waiting = [];
+  for (const queue of queues) {
+    await system.client.configure(queue);
+    for (const consumerGroup of groups)
+      waiting.push(await park(queue, { consumerGroup, partitions: 2, batch: 10 }));
+  }
+  await system.client.push(
+    queues.flatMap((queue) => [...numbered(queue, 1, "a"), ...numbered(queue, 1, "b")]),
+  );
+  for (const { answer } of waiting) assert.deepEqual(idsOf((await answer).messages), ["t0", "t0"]);
+  for (const queue of queues) assert.deepEqual(await handedOver(queue), [true, true, true, true]);
+});
+
+test("who waits for any lane has its cursor in one that is met before a message is stored there", async () => {
   const queue = newQueue();
   await system.client.configure(queue);
+  await system.database.query(
+    "insert into queen.partitions (queue_id, name) select id, 'met' from queen.queues where name = $1",
+    [queue],
+  );
   const { answer } = await park(queue);
   const blocker = await system.database.client();
   await blocker.query("begin; lock table queen.segments in share mode");
-  const pushing = system.client.push(numbered(queue, 1, "new"));
+  const pushing = system.client.push(numbered(queue, 1, "met"));
   await until("the cursor is there", async () => {
     const cursors = await system.database.query(
       `select p.next_offset from queen.partition_consumers c join queen.partitions p on p.id = c.partition_id
-         join queen.queues q on q.id = p.queue_id where q.name = $1 and p.name = 'new'`,
+         join queen.queues q on q.id = p.queue_id where q.name = $1 and p.name = 'met'`,
       [queue],
     );
     return cursors.length === 1 && Number(cursors[0]!.next_offset) === 0;

@@ -32,7 +32,7 @@ const isPaused = async (directory: Directory): Promise<boolean> =>
   (await directory.queueById(1))!.pauses.stopGroup(7);
 
 async function knowing(database: SlowDatabase): Promise<Directory> {
-  const directory = new Directory(database.use, { lanesMax: 10, now: () => 0 });
+  const directory = new Directory(database.use, { lanesMax: 10, waitingFor: () => [], now: () => 0 });
   const known = directory.queueById(1);
   (await database.next()).answer();
   await known;
@@ -59,7 +59,7 @@ test("of two refreshes at once, the one that was asked for later counts", async 
 
 test("a queue that changes while it is read for the first time is read again", async () => {
   const database = new SlowDatabase();
-  const directory = new Directory(database.use, { lanesMax: 10, now: () => 0 });
+  const directory = new Directory(database.use, { lanesMax: 10, waitingFor: () => [], now: () => 0 });
   const met = directory.queueById(1);
   const slow = await database.next();
   database.pauses = [EVERYTHING];

@@ -16,14 +16,20 @@ export interface LaneName {
 
 type Opening = Asked<LaneName, Lane | undefined>;
 
+export interface DirectoryOptions {
+  readonly lanesMax: number;
+  /** The ids of the groups that wait for a message of this lane, or of any of its queue. */
+  readonly waitingFor: (name: LaneName) => readonly number[];
+  readonly now: () => number;
+}
+
 type UseSession = <T>(work: (session: Session) => Promise<T>) => Promise<T>;
 
 const OPENED_AT_ONCE_MAX = 2_000;
 
 export class Directory {
   readonly #use: UseSession;
-  readonly #lanesMax: number;
-  readonly #now: () => number;
+  readonly #options: DirectoryOptions;
   readonly #queues = new Map<string, Queue>();
   readonly #queuesById = new Map<number, Queue>();
   readonly #lanes = new Map<number, Lane>();
@@ -39,10 +45,9 @@ export class Directory {
   #hits = 0;
   #misses = 0;
 
-  constructor(use: UseSession, options: { lanesMax: number; now: () => number }) {
+  constructor(use: UseSession, options: DirectoryOptions) {
     this.#use = use;
-    this.#lanesMax = options.lanesMax;
-    this.#now = options.now;
+    this.#options = options;
   }
 
   get laneCount(): number {
@@ -109,17 +114,21 @@ export class Directory {
   async #openAll(openings: readonly Opening[], create: boolean): Promise<void> {
     const queues = openings.map(({ question }) => question.queue);
     const partitions = openings.map(({ question }) => question.partition);
+    const groups = new Set(
+      create ? openings.flatMap(({ question }) => this.#options.waitingFor(question)) : [],
+    );
     const rows = await this.#use((session) =>
-      session.run(statements.openLanes, [queues, partitions, create]),
+      session.run(statements.openLanes, [queues, partitions, create, [...groups]]),
     );
     await this.#meetQueues(rows.map((row) => row.queueId));
     for (const row of rows) {
       const { question, resolve } = openings[row.lane]!;
-      resolve(
+      const lane =
         row.queueId === null || row.partitionId === null
           ? undefined
-          : this.meet(row.partitionId, row.queueId, question.partition, row.nextOffset ?? 0),
-      );
+          : this.meet(row.partitionId, row.queueId, question.partition, row.nextOffset ?? 0);
+      if (lane && row.isNew && groups.size > 0) lane.madeFor = groups;
+      resolve(lane);
     }
   }
 
@@ -135,10 +144,10 @@ export class Directory {
     const replaced = queue.lanes.get(name);
     if (replaced) this.forget(replaced);
     const lane = new Lane(id, queue, name, nextOffset);
-    lane.usedAtMs = this.#now();
+    lane.usedAtMs = this.#options.now();
     queue.lanes.set(name, lane);
     this.#lanes.set(id, lane);
-    if (this.#lanes.size > this.#lanesMax) this.#trim();
+    if (this.#lanes.size > this.#options.lanesMax) this.#trim();
     return lane;
   }
 
@@ -249,6 +258,6 @@ export class Directory {
     const idle = [...this.#lanes.values()]
       .filter((lane) => lane.pending.length === 0 && lane.turn === undefined)
       .sort((a, b) => a.usedAtMs - b.usedAtMs);
-    for (const lane of idle.slice(0, this.#lanesMax >> 1)) this.forget(lane);
+    for (const lane of idle.slice(0, this.#options.lanesMax >> 1)) this.forget(lane);
   }
 }

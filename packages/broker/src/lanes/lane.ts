@@ -103,6 +103,8 @@ export class Lane {
   readonly partitionId: string;
   /** At least this many messages were ever appended. */
   nextOffset: number;
+  /** The groups whose cursors were made together with it. */
+  madeFor: ReadonlySet<number> | undefined = undefined;
   pending: PendingMessage[] = [];
   pendingBytes = 0;
   /** Those of an append under way. */

@@ -21,7 +21,7 @@ export class GroupLane implements Due {
   hinted = false;
   /** A pop of this worker holds the lease; hints need not try the lane before it is released. */
   leasedHere = false;
-  cursorOpen = false;
+  cursorOpen: boolean;
   /** Up to this offset the group got what there is, as a take of this worker found. */
   takenTo = 0;
   /** Somebody's transaction is making the cursor. */
@@ -35,5 +35,6 @@ export class GroupLane implements Due {
   constructor(group: Group, lane: Lane) {
     this.group = group;
     this.lane = lane;
+    this.cursorOpen = group.id !== undefined && lane.madeFor?.has(group.id) === true;
   }
 }

@@ -56,6 +56,11 @@ export class Group {
     return this.#waiting.size > 0 ? this.#waiting.values().next().value : undefined;
   }
 
+  /** Whether a pop waits for a message of this partition, which does not exist yet, or of any. */
+  waitsFor(partition: string): boolean {
+    return this.firstWaiting !== undefined || this.#waitingForPartition.has(partition);
+  }
+
   get waitingForPartitions(): Pop[] {
     return [...this.#waitingForPartition.values()].flat();
   }

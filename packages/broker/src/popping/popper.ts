@@ -8,6 +8,7 @@
  * A pop goes from the resolver, which looks for its lanes, by way of the ready lanes, where it may have to wait, to
  * the taker, which leases them. The popper is their common door: it hears of what happens to lanes and groups.
  */
+import type { LaneName } from "../lanes/directory.ts";
 import type { Lane } from "../lanes/lane.ts";
 import type { Queue } from "../lanes/queue.ts";
 import { board } from "./boarding.ts";
@@ -168,6 +169,14 @@ export class Popper {
       for (const lane of appended) this.appended(lane);
       for (const lane of changed) this.hint(lane);
     });
+  }
+
+  /** The ids of the groups that wait for a message of a lane that is to be made. */
+  waitingFor({ queue, partition }: LaneName): number[] {
+    const ids: number[] = [];
+    for (const group of this.#groups.of(queue))
+      if (group.id !== undefined && group.waitsFor(partition)) ids.push(group.id);
+    return ids;
   }
 
   /** The lane is new here, and about to be appended to: cursors of groups that wait for a message are opened meanwhile. */

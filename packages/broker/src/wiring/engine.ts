@@ -66,7 +66,14 @@ export function engineOf(options: EngineOptions): Engine {
   const { connect, slots, use } = connections;
   const complain = (event: string, error: unknown): void => log.warn({ error }, event);
 
-  const memory = memoryOf({ config, use, meter, isCurrent: () => hints.isCurrent, now });
+  const memory = memoryOf({
+    config,
+    use,
+    meter,
+    isCurrent: () => hints.isCurrent,
+    waitingFor: (name) => popper.waitingFor(name),
+    now,
+  });
   const { directory, cache, windows, leases, rewritten } = memory;
   const keyring = new Keyring(parseKeys(config.encryptionKeys ?? ""), randomBytes);
   if (!keyring.isEmpty && workerIndex === 0) log.info({ keyIds: keyring.ids.join() }, "encryption.keys");

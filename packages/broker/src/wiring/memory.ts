@@ -1,6 +1,6 @@
 /** What a worker remembers of the database, to spare questions: names, recent segments, recent keys, leases. */
 import type { Config } from "../config.ts";
-import { Directory } from "../lanes/directory.ts";
+import { Directory, type DirectoryOptions } from "../lanes/directory.ts";
 import { SegmentCache } from "../lanes/segment-cache.ts";
 import { WindowStore } from "../lanes/window-store.ts";
 import type { Meter } from "../metering/meter.ts";
@@ -13,6 +13,7 @@ export interface MemoryOptions {
   readonly meter: Meter;
   /** Whether this worker knows of all that was rewritten. */
   readonly isCurrent: () => boolean;
+  readonly waitingFor: DirectoryOptions["waitingFor"];
   readonly now: () => number;
 }
 
@@ -30,8 +31,9 @@ const DELIVERED_BYTES_MAX = 64 * 1024 * 1024;
 const LANES_MAX = 1_000_000;
 const MEGABYTE = 1024 * 1024;
 
-export function memoryOf({ config, use, meter, isCurrent, now }: MemoryOptions): Memory {
-  const directory = new Directory(use, { lanesMax: LANES_MAX, now });
+export function memoryOf(options: MemoryOptions): Memory {
+  const { config, use, meter, isCurrent, waitingFor, now } = options;
+  const directory = new Directory(use, { lanesMax: LANES_MAX, waitingFor, now });
   directory.onQueueGone((queue) => meter.queueGone(queue.id));
   const cache = new SegmentCache(config.segmentCacheMb * MEGABYTE, isCurrent);
   return {

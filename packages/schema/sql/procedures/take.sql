@@ -171,9 +171,18 @@ begin
       end if;
     end if;
 
-    if p_fit then
-      select f.upto, f.bytes into v_first, v_size
-        from queen.fitting(r.partition_id, v_lo, v_hi, v_bytes, v_taken = 0) f;
+    if p_fit then                             -- up to the last segment that fits; of the call's first lane one in any case
+      select max(s.first_offset + s.count), max(s.bytes) into v_first, v_size
+        from (select g.first_offset, g.count, g.first_offset <= v_lo as is_first,
+                     sum(octet_length(g.body)) over (order by g.first_offset) as bytes
+                from queen.segments g
+               where g.partition_id = r.partition_id
+                 and g.first_offset < v_hi
+                 and g.first_offset >= coalesce(
+                       (select b.first_offset from queen.segments b
+                         where b.partition_id = r.partition_id and b.first_offset <= v_lo
+                         order by b.first_offset desc limit 1), v_lo)) s
+       where s.bytes <= v_bytes or (v_taken = 0 and s.is_first);
       if v_first is null then
         v_status[r.lane] := case when v_left < r.budget then 9 else 1 end;
         continue;

@@ -7,17 +7,19 @@ export interface LaneRow {
   readonly queueId: number | null;
   readonly partitionId: number | null;
   readonly nextOffset: number | null;
+  readonly isNew: boolean;
 }
 
 export const openLanes: Statement<LaneRow> = {
   name: "queen_open_lanes",
-  text: "select lane, queue_id, partition_id, next_offset from queen.open_lanes($1, $2, $3)",
-  parameters: ["text[]", "text[]", "bool"],
+  text: "select lane, queue_id, partition_id, next_offset, is_new from queen.open_lanes($1, $2, $3, $4)",
+  parameters: ["text[]", "text[]", "bool", "int4[]"],
   read: (row) => ({
     lane: row.int4(0),
     queueId: row.int8OrNull(1),
     partitionId: row.int8OrNull(2),
     nextOffset: row.int8OrNull(3),
+    isNew: row.bool(4),
   }),
 };
 
