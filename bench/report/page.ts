@@ -1,11 +1,13 @@
 /**
  * The page docs/benchmarks.md is written by hand, except for parts between two marks, which are replaced by the tables
- * and charts of the newest session of a suite. The charts go to docs/benchmarks. Scenarios have two parts: on the embedded
- * database, and, without charts, on one that was given.
+ * and charts of the newest session of a suite; of growth, of each axis, as curves are not compared with each other. The
+ * charts go to docs/benchmarks. Scenarios have two parts: on the embedded database, and, without charts, on one that was
+ * given.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { ResultLine } from "../results.ts";
+import { AXES } from "../suites/growth.ts";
 import type { SuiteName } from "../suites/scenario.ts";
 import { chartsOf } from "./charts.ts";
 import { cellsOf } from "./tables.ts";
@@ -35,7 +37,16 @@ export function writePage(lines: readonly ResultLine[], session: string | null, 
   const files: string[] = [];
   let text = readFileSync(page, "utf8");
   for (const { name, suite, database, hasCharts } of PARTS) {
-    const own = newestSession(lines, suite, session, database);
+    const own =
+      suite === "growth"
+        ? AXES.flatMap((axis) =>
+            newestSession(
+              lines.filter(({ scenario }) => axisOf(scenario) === axis.name),
+              suite,
+              session,
+            ),
+          )
+        : newestSession(lines, suite, session, database);
     if (own.length === 0) continue;
     const charts = hasCharts ? chartsOf(suite, own) : [];
     mkdirSync(`${docs}benchmarks`, { recursive: true });
@@ -48,7 +59,7 @@ export function writePage(lines: readonly ResultLine[], session: string | null, 
     text = replacePart(
       text,
       name,
-      [circumstances(own), markdownTable(cellsOf(suite, own)), ...images].join("\n\n"),
+      [...allCircumstances(suite, own), markdownTable(cellsOf(suite, own)), ...images].join("\n\n"),
     );
   }
   writeFileSync(page, text);
@@ -86,8 +97,20 @@ export function replacePart(page: string, name: string, content: string): string
   return `${page.slice(0, from + begin.length)}\n${content}\n${page.slice(to)}`;
 }
 
+const axisOf = (scenario: string): string => scenario.replace(/-\d+$/, "");
+
+/** A sentence for each session that the part is of. */
+function allCircumstances(suite: SuiteName, lines: readonly ResultLine[]): string[] {
+  const sessions = [...new Set(lines.map(({ session }) => session))];
+  return sessions.map((session) => {
+    const own = lines.filter((line) => line.session === session);
+    const axes = [...new Set(own.map(({ scenario }) => axisOf(scenario)))];
+    return circumstances(own, suite === "growth" && sessions.length > 1 ? `${axes.join(", ")} ` : "");
+  });
+}
+
 /** Where, when and of what: commit, machine, settings. */
-function circumstances(lines: readonly ResultLine[]): string {
+function circumstances(lines: readonly ResultLine[], what: string): string {
   const { commit, isDirty, session, machine, node, settings } = lines[0]!;
   const postgres = lines.find((line) => line.postgres)?.postgres;
   const rounds = Math.max(...lines.map(({ round }) => round));
@@ -99,7 +122,7 @@ function circumstances(lines: readonly ResultLine[]): string {
     `${rounds === 1 ? "one round" : `${rounds} rounds`} of ${settings.seconds} s after ${settings.warmupSeconds} s`,
     `payload padding ${settings.padding}`,
   ];
-  return `Measured ${session.slice(0, 10)}: ${parts.join("; ")}.`;
+  return `Measured ${what}${session.slice(0, 10)}: ${parts.join("; ")}.`;
 }
 
 const durability = (settings: Readonly<Record<string, string>>): string =>

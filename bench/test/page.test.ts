@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { markdownTable, newestSession, replacePart, writePage } from "../report/page.ts";
 import { terminalTable } from "../report/table.ts";
-import { parseLines } from "../results.ts";
+import { parseLines, type ResultLine } from "../results.ts";
 import { resultLine } from "./lines.ts";
 
 const EARLIER = "2026-01-01T00:00:00.000Z";
@@ -68,6 +68,29 @@ test("the page of the repository has a part for every suite, and gets its charts
     );
     assert.match(text, /\| S1 \| 1,000 \|/);
     assert.match(text, /\(given\)[\s\S]*\| S1 \| 2,000 \|/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("each axis of growth is of its own newest session, and the page says of which", () => {
+  const folder = `${mkdtempSync(join(tmpdir(), "queen-bench-page-"))}/`;
+  try {
+    const page = fileURLToPath(new URL("../../../docs/benchmarks.md", import.meta.url));
+    writeFileSync(`${folder}benchmarks.md`, readFileSync(page));
+    const line = (scenario: string, session: string, p50: number): ResultLine =>
+      resultLine({ suite: "growth", scenario, session }, 1_000, p50);
+    const LATER = "2026-01-05T00:00:00.000Z";
+    writePage(
+      [line("groups-1", EARLIER, 11), line("parked-1", EARLIER, 12), line("parked-1", LATER, 13)],
+      null,
+      folder,
+    );
+    const text = readFileSync(`${folder}benchmarks.md`, "utf8");
+    assert.match(text, /Measured groups 2026-01-01: [\s\S]*Measured parked 2026-01-05: /);
+    assert.match(text, /\| groups \| 1 \| 11/);
+    assert.match(text, /\| parked \| 1 \| 13/);
+    assert.doesNotMatch(text, /\| parked \| 1 \| 12/);
   } finally {
     rmSync(folder, { recursive: true });
   }
