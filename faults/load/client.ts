@@ -14,7 +14,7 @@ export interface Work {
   readonly urls: readonly string[];
   readonly seed: number;
   readonly historyFolder: string;
-  /** No new pushes. */
+  /** No new pushes, and no more leases that run out: what is left is consumed. */
   readonly enough: AbortSignal;
   /** Nothing at all any more. */
   readonly over: AbortSignal;

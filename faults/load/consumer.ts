@@ -70,14 +70,14 @@ export async function outliveLease(client: Client, { shape, over }: Work): Promi
 }
 
 export async function consume(group: string, index: number, work: Work): Promise<void> {
-  const { shape, over } = work;
+  const { shape, enough, over } = work;
   const client = new Client(`consumer-${group}-${index}`, 100 + index, work);
   try {
     while (!over.aborted) {
       const got = await pop(client, QUEUE, group, work);
       if (!got) continue;
       const draw = client.random();
-      if (draw < shape.abandonedShare + shape.lateShare) {
+      if (!enough.aborted && draw < shape.abandonedShare + shape.lateShare) {
         const messages = got.messages.map((message) => deliveryOf(QUEUE, message));
         client.record({ type: "abandoned", atMs: nowMs(), group, lease: got.lease, messages });
         if (draw < shape.abandonedShare) continue;

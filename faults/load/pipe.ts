@@ -8,7 +8,7 @@ import { deliveryOf, outliveLease, pop } from "./consumer.ts";
 import { PIPE_GROUP, SINK, SOURCE } from "./shape.ts";
 
 export async function pipe(index: number, work: Work): Promise<void> {
-  const { shape, over } = work;
+  const { shape, enough, over } = work;
   const client = new Client(`pipe-${index}`, 200 + index, work);
   try {
     while (!over.aborted) {
@@ -16,7 +16,7 @@ export async function pipe(index: number, work: Work): Promise<void> {
       if (!got) continue;
       const { lease } = got;
       const deliveries = got.messages.map((message) => deliveryOf(SOURCE, message));
-      if (client.random() < shape.lateShare) {
+      if (!enough.aborted && client.random() < shape.lateShare) {
         client.record({ type: "abandoned", atMs: nowMs(), group: PIPE_GROUP, lease, messages: deliveries });
         await outliveLease(client, work);
       }

@@ -34,6 +34,7 @@ const TELL_EVERY_MS = 200;
 
 const enough = new AbortController();
 const over = new AbortController();
+let isDone = false;
 setMaxListeners(0, over.signal); // many consumers may wait for it at once
 
 async function work(job: Job): Promise<void> {
@@ -64,7 +65,10 @@ process.on("message", (message: ToClients) => {
     over.abort();
   } else
     work(message.job).then(
-      () => process.disconnect(),
+      () => {
+        isDone = true;
+        process.disconnect();
+      },
       (error: unknown) => {
         console.error(error);
         process.exit(1);
@@ -73,5 +77,5 @@ process.on("message", (message: ToClients) => {
 });
 // The rig is gone: nobody will read what would be written.
 process.on("disconnect", () => {
-  if (!over.signal.aborted && !enough.signal.aborted) process.exit(1);
+  if (!isDone) process.exit(1);
 });

@@ -46,25 +46,29 @@ export class Clients {
     };
   }
 
-  /** No more pushes; resolves when the last one was answered. */
+  /** No more pushes; resolves when the last one was answered. The others consume what is left. */
   async endPushes(): Promise<void> {
-    const producers = this.#members.filter((member) => member.role === "producers");
-    await this.#end(producers, { kind: "enough" });
+    this.#tell({ kind: "enough" });
+    await ended(this.#members.filter((member) => member.role === "producers"));
   }
 
   async end(): Promise<void> {
-    await this.#end(this.#members, { kind: "over" });
+    this.#tell({ kind: "over" });
+    await ended(this.#members);
   }
 
   kill(): void {
     for (const { child } of this.#members) child.kill("SIGKILL");
   }
 
-  async #end(members: readonly Member[], message: ToClients): Promise<void> {
-    for (const { child } of members) if (child.connected) child.send(message);
-    for (const { ended, role } of members) {
-      const code = await ended;
-      if (code !== 0) throw new Error(`the process of the ${role} ended with ${code}`);
-    }
+  #tell(message: ToClients): void {
+    for (const { child } of this.#members) if (child.connected) child.send(message);
+  }
+}
+
+async function ended(members: readonly Member[]): Promise<void> {
+  for (const { ended: end, role } of members) {
+    const code = await end;
+    if (code !== 0) throw new Error(`the process of the ${role} ended with ${code}`);
   }
 }
