@@ -105,6 +105,37 @@ test("a lane of which more happened than an append is told so, whatever came fir
   );
 });
 
+test("a lane is looked up once, however many queues matter", async () => {
+  const LANES = 100;
+  const names = Array.from({ length: LANES }, (_, index) => `many-${index}`);
+  const { rows: lanes } = await client.query("select * from queen.open_lanes($1, $2, true)", [
+    names,
+    names.map(() => "p"),
+  ]);
+  const { snapshot } = await readHints(client, null, []);
+  await client.query("insert into queen.hints (partition_ids) values ($1)", [
+    lanes.map((lane) => lane.partition_id),
+  ]);
+  const lookUps = async (): Promise<Row> => {
+    await client.query("select pg_stat_force_next_flush()");
+    const { rows } = await client.query(
+      `select indexrelname as name, idx_scan::int4 as count from pg_stat_user_indexes
+        where relid = 'queen.partitions'::regclass`,
+    );
+    return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
+  };
+  const before = await lookUps();
+  const { partitions } = await readHints(
+    client,
+    snapshot,
+    lanes.map((lane) => lane.queue_id),
+  );
+  const after = await lookUps();
+  assert.equal(partitions.length, LANES);
+  // By its id alone: with the queues as well, each lane would be looked for in each of them.
+  assert.deepEqual(after, { ...before, partitions_pkey: before.partitions_pkey + LANES });
+});
+
 test("hints are exact when transactions commit in another order than they began", async () => {
   const lanes = [await newLane(client, 1), await newLane(client, 1), await newLane(client, 1)];
   const queues = lanes.map((lane) => lane.queueId);

@@ -9,7 +9,8 @@
 --                   segment was written anew, so that what is held of it is void
 --      appended     of such a lane: it was appended to, and nothing else happened
 --
--- Reads the lanes that hints name, one by one, and never all lanes of a queue, however many it has.
+-- Reads the lanes that hints name, one by one, and never all lanes of a queue, however many it has, nor all queues for a
+-- lane, however many matter.
 -- Exact, whatever order transactions commit in: a row is returned by the first call whose snapshot sees it.
 create or replace function queen.read_hints(p_snapshot text, p_queues int8[])
 returns table (snapshot text, queue_id int8, partition_id int8, name text, next_offset int8, appended bool)
@@ -47,5 +48,5 @@ begin atomic
            cross join lateral unnest(f.partition_ids) as i (id)
            group by i.id) l
     join queen.partitions p on p.id = l.id
-   where p.queue_id = any (p_queues);
+   where (p.queue_id in (select unnest(p_queues))) is true;   -- in a table of them, not queue by queue for every lane
 end;
