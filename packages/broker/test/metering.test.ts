@@ -130,14 +130,20 @@ function newWriter() {
     () => STATE,
     () => 0,
   );
-  const world = { nowMs: 60_000, isAway: false, saved: [] as Minutes[], parked: new Map<number, number>() };
+  const world = {
+    nowMs: 60_000,
+    isAway: false,
+    saved: [] as Minutes[],
+    save: async () => world.nowMs,
+    parked: new Map<number, number>(),
+  };
   const writer = new MinuteWriter({
     meter,
     gauges,
     save: async (minutes) => {
       if (world.isAway) throw new Error("away");
       world.saved.push(structuredClone(minutes));
-      return world.nowMs;
+      return world.save();
     },
     readClock: async () => world.nowMs,
     parked: () => world.parked,
@@ -152,6 +158,26 @@ function newWriter() {
 
 const pick = (rows: Minutes["queues"], name: string) =>
   rows.map((row) => [row.minute, row.queue_id, row[name]].filter((value) => value !== undefined));
+
+test("the database's clock is known by its answers, however long they take", async () => {
+  const { meter, writer, world } = newWriter();
+  const after = async (answer: () => Promise<number>): Promise<number> => {
+    world.save = answer;
+    meter.stored(a.queue, 1);
+    await writer.flush();
+    return writer.nowMs - world.nowMs;
+  };
+  const slow = async (aheadMs: number, takesMs: number): Promise<number> => {
+    const clockMs = world.nowMs + aheadMs;
+    world.nowMs += takesMs;
+    return clockMs;
+  };
+  assert.equal(await after(() => slow(0, 3_000)), 0, "a slow answer makes no clock late");
+  assert.equal(await after(() => slow(2_500, 3_000)), 0);
+  assert.equal(await after(() => slow(10_000, 3_000)), 7_000);
+  assert.equal(await after(() => slow(-5_000, 0)), -5_000);
+  assert.equal(await after(() => slow(0, 0)), 0);
+});
 
 test("a minute is written when something was counted, as it stands by then, and not again while nothing is", async () => {
   const { meter, writer, world } = newWriter();

@@ -77,10 +77,9 @@ export class MinuteWriter {
   }
 
   start(): void {
-    this.#options
-      .readClock()
-      .then((clockMs) => this.#clockRead(clockMs))
-      .catch((error) => this.#options.log("metrics.clock_unknown", error));
+    this.#compareClocks(this.#options.readClock).catch((error) =>
+      this.#options.log("metrics.clock_unknown", error),
+    );
     this.#sampling = setInterval(() => this.#sample(), this.#options.sampleMs);
     this.#writing = setInterval(() => void this.flush(), this.#options.writeMs);
   }
@@ -113,8 +112,13 @@ export class MinuteWriter {
     return Math.floor(this.nowMs / MINUTE_MS) * MINUTE_MS;
   }
 
-  #clockRead(clockMs: number): void {
-    this.#clockAheadMs = clockMs - this.#options.wallMs();
+  /** The database read its clock between the call and its answer, however long that took: within, the clocks agree. */
+  async #compareClocks(ask: () => Promise<number>): Promise<void> {
+    const { wallMs } = this.#options;
+    const askedAtMs = wallMs();
+    const clockMs = await ask();
+    const nearest = Math.min(Math.max(clockMs, askedAtMs), wallMs());
+    this.#clockAheadMs = clockMs - nearest;
   }
 
   /** The minute is over. */
@@ -156,8 +160,8 @@ export class MinuteWriter {
     const all = changes ? [...left, changes.minutes] : left;
     this.#left = [];
     try {
-      this.#clockRead(
-        await this.#options.save({
+      await this.#compareClocks(() =>
+        this.#options.save({
           workers: all.flatMap((minutes) => minutes.workers),
           queues: all.flatMap((minutes) => minutes.queues),
         }),
