@@ -12,8 +12,6 @@ export interface RetentionQuery extends TimeQuery {
 
 const isoOrNull = (us: number | null): string | null => (us === null ? null : isoMilliseconds(us));
 
-/** `2026-11-15T19:23:00Z`. */
-
 export interface SweepOptions {
   readonly sweeps: Sweeps;
   readonly readTimestamp: ReadTimestamp;
