@@ -48,7 +48,7 @@ describe("in a terminal", { skip: terminalMissing }, () => {
   test("what a producer sent cannot move the cursor or colour the screen", async () => {
     const queue = newQueue();
     await system.client.push([{ queue, transactionId: "t", payload: "\u001b[31mred\u001b[2J\u0007" }]);
-    terminal.clear();
+    await terminal.clear();
     terminal.enter(`queen tail ${queue}`);
     const screen = await terminal.shows(/pending[^\n]*red/);
     assert.match(screen, /\ufffd\[31mred\ufffd\[2J\ufffd/);
@@ -59,7 +59,7 @@ describe("in a terminal", { skip: terminalMissing }, () => {
     const file = join(folder, "many.ndjson");
     const line = `${JSON.stringify({ filler: "x".repeat(900) })}\n`;
     writeFileSync(file, line.repeat(30_000));
-    terminal.clear();
+    await terminal.clear();
     terminal.enter(`queen push ${queue} --file ${file}; echo done=$?`);
     const moving = await terminal.shows(/push {2}[█▏▎▍▌▋▊▉]+ +\d{1,2} % .*bytes .*\/s .* left/);
     assert.equal(moving.match(/push {2}[█▏▎▍▌▋▊▉]/g)!.length, 1, "it is drawn in one place");
@@ -73,12 +73,12 @@ describe("in a terminal", { skip: terminalMissing }, () => {
     await system.client.push(numbered(queue, 700));
     const { messages } = await system.client.pop(queue, { batch: 700 });
     await system.client.ackMessages(messages, "dlq", "boom");
-    terminal.clear();
+    await terminal.clear();
     terminal.enter(`queen dlq requeue --queue ${queue}; echo done=$?`);
     await terminal.shows(/700 dead letters will be messages again\. Type yes to go on:/);
     terminal.enter("no");
     await terminal.shows(/Nothing was done\ndone=1/);
-    terminal.clear();
+    await terminal.clear();
     terminal.enter(`queen dlq requeue --queue ${queue}; echo done=$?`);
     await terminal.shows(/Type yes to go on:/);
     terminal.enter("yes");
@@ -89,7 +89,7 @@ describe("in a terminal", { skip: terminalMissing }, () => {
   test("--watch shows it again on a fresh screen until Ctrl-C", async () => {
     const queue = newQueue("watched");
     await system.client.push(numbered(queue, 1));
-    terminal.clear();
+    await terminal.clear();
     terminal.enter(`queen partitions ${queue} --watch 1`);
     await terminal.shows(/Default +1 /);
     await system.client.push(numbered(queue, 4, undefined, 1));
@@ -103,7 +103,7 @@ describe("in a terminal", { skip: terminalMissing }, () => {
   test("tail -f prints what comes until Ctrl-C", async () => {
     const queue = newQueue();
     await system.client.push(numbered(queue, 1));
-    terminal.clear();
+    await terminal.clear();
     terminal.enter(`queen tail ${queue} -f`);
     await terminal.shows(/ t0 +pending +0/);
     await system.client.push(numbered(queue, 2, undefined, 1));
@@ -114,7 +114,7 @@ describe("in a terminal", { skip: terminalMissing }, () => {
   });
 
   test("a password is asked for twice and not shown; Ctrl-C ends it", async () => {
-    terminal.clear();
+    await terminal.clear();
     terminal.enter("queen users add ada; echo done=$?");
     await terminal.shows(/Password of ada:/);
     terminal.enter("a password of tests");
@@ -123,14 +123,14 @@ describe("in a terminal", { skip: terminalMissing }, () => {
     const screen = await terminal.shows(/done=0/);
     assert.match(screen, /ada/);
     assert.doesNotMatch(screen, /of tests/);
-    terminal.clear();
+    await terminal.clear();
     terminal.enter("queen users password ada; echo done=$?");
     await terminal.shows(/Password of ada:/);
     terminal.enter("another password");
     await terminal.shows(/Once more:/);
     terminal.enter("yet another password");
     assert.match(await terminal.shows(/done=1/), /The two are not the same/);
-    terminal.clear();
+    await terminal.clear();
     terminal.enter("queen users password ada");
     await terminal.shows(/Password of ada:/);
     terminal.press("C-c");
@@ -148,7 +148,7 @@ describe("in a terminal", { skip: terminalMissing }, () => {
       }));
       await other.push("adopted", "lane", messages);
       await other.consumed("adopted", "lane", "billing", "t99");
-      terminal.clear();
+      await terminal.clear();
       terminal.enter(`queen adopt --from '${other.database.url}' 2>&1; echo done=$?`);
       const screen = await terminal.shows(/done=0/);
       assert.match(screen, /adopt {2}█{24} {2}100 % {2}3,000 of 3,000 messages/);
@@ -159,11 +159,11 @@ describe("in a terminal", { skip: terminalMissing }, () => {
   });
 
   test("bench and migrate have a bar, too", async () => {
-    terminal.clear();
+    await terminal.clear();
     terminal.enter("queen bench --seconds 1 --consumers 1; echo done=$?");
     assert.match(await terminal.shows(/done=0/), /bench {2}█{24} {2}100 % {2}1 of 1 seconds/);
     await system.database.query("update queen.applied set sha256 = 'older' where name like 'procedures/%'");
-    terminal.clear();
+    await terminal.clear();
     terminal.enter("queen migrate; echo done=$?");
     assert.match(await terminal.shows(/done=0/), /migrate {2}█{24} {2}100 % {2}(\d+) of \1 files/);
     await until(

@@ -44,8 +44,10 @@ export class Terminal {
     this.#tmux(["send-keys", key]);
   }
 
-  clear(): void {
+  /** Empties the screen, so that what it shows from now on is new. */
+  async clear(): Promise<void> {
     this.enter("clear");
+    await until("the terminal is empty", () => this.screen().trim() === ">");
   }
 
   /** What is on the screen now. */

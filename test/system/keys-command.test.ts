@@ -74,9 +74,8 @@ describe("on a database that is given", () => {
       assert.ok(!stdout.includes(made.key.split("_").slice(2).join("_")));
     }
     const rows = await system.database.query(
-      "select actor, action, target from queen.audit_log order by id desc limit 1",
+      "select actor, target from queen.audit_log where action = 'keys create' order by id desc limit 1",
     );
-    assert.equal(rows[0]!.action, "keys create");
     assert.equal(rows[0]!.target, `key=${made.id} name=quiet`);
     assert.match(rows[0]!.actor, /^command line \(.+@.+\)$/);
   });
