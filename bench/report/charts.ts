@@ -7,6 +7,7 @@ import type { SuiteName } from "../suites/scenario.ts";
 import { SCENARIOS } from "../suites/scenarios.ts";
 import { type Bar, barChart, shareChart } from "./bar-chart.ts";
 import { type Curve, lineChart } from "./line-chart.ts";
+import { machineSpeed } from "./machine-speed.ts";
 import { type Spread, type Summary, summarise } from "./summary.ts";
 import { below, beside, document, type Panel } from "./svg.ts";
 import { growthPoints } from "./tables.ts";
@@ -37,11 +38,16 @@ function scenarioCharts(summaries: readonly Summary[]): Chart[] {
     const summary = summaries.find(({ id }) => id === scenario.id);
     return summary && summary.valid > 0 ? [{ scenario, summary }] : [];
   });
+  const speed = machineSpeed(summaries);
   const bars = known.flatMap(({ scenario, summary }): Bar[] => {
-    const { upstream, compares } = scenario;
+    const { compares } = scenario;
     const spread = compares === "rate" ? summary.rate : summary.p50;
-    if (upstream === undefined || !spread) return [];
-    const value = compares === "rate" ? scaled(spread, 1 / upstream) : inverse(spread, upstream);
+    if (scenario.upstream === undefined || !spread) return [];
+    const factor = 1 / (speed ?? 1);
+    const value =
+      compares === "rate"
+        ? scaled(spread, factor / scenario.upstream)
+        : inverse(spread, factor * scenario.upstream);
     return [{ label: scenario.id, value, series: 0, remark: compares === "rate" ? "x" : "x shorter" }];
   });
   const rows = known.flatMap(({ scenario, summary }) => {
@@ -49,7 +55,7 @@ function scenarioCharts(summaries: readonly Summary[]): Chart[] {
     if (!generator || !broker || !postgres || scenario.family === "floors") return [];
     return [{ label: scenario.id, parts: [broker.median, postgres.median, generator.median] }];
   });
-  const ratios = "Times the C++ server on the same kind of machine (logarithmic)";
+  const ratios = `Times the C++ server${speed === null ? "" : " at equal speed of the machine"} (logarithmic)`;
   const cpu = "CPU seconds per million messages, and who spends them";
   return [
     ...(bars.length > 0 ? [chart("upstream", ratios, barChart({ title: ratios, bars, scale: "log" }))] : []),

@@ -10,6 +10,9 @@ import type { ResultLine } from "../results.ts";
 import { AXES } from "../suites/growth.ts";
 import type { SuiteName } from "../suites/scenario.ts";
 import { chartsOf } from "./charts.ts";
+import { number } from "./format.ts";
+import { machineSpeed } from "./machine-speed.ts";
+import { summarise } from "./summary.ts";
 import { cellsOf } from "./tables.ts";
 
 type Database = ResultLine["settings"]["database"];
@@ -114,9 +117,11 @@ function circumstances(lines: readonly ResultLine[], what: string): string {
   const { commit, isDirty, session, machine, node, settings } = lines[0]!;
   const postgres = lines.find((line) => line.postgres)?.postgres;
   const rounds = Math.max(...lines.map(({ round }) => round));
+  const speed = machineSpeed(summarise(lines));
   const parts = [
     `commit ${commit?.slice(0, 12) ?? "unknown"}${isDirty ? " with changes" : ""}`,
     `${machine.cores} cores (${machine.cpu}), ${machine.memoryGb} GB`,
+    ...(speed === null ? [] : [`${number(speed)} times as fast as the C++ server's machine by bare HTTP`]),
     `Node ${node.replace(/^v/, "")}`,
     ...(postgres ? [`PostgreSQL ${postgres.version} (${settings.database}), ${durability(postgres)}`] : []),
     `${rounds === 1 ? "one round" : `${rounds} rounds`} of ${settings.seconds} s after ${settings.warmupSeconds} s`,

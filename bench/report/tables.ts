@@ -8,6 +8,7 @@ import { SHAPES } from "../suites/peers.ts";
 import type { Scenario, SuiteName } from "../suites/scenario.ts";
 import { SCENARIOS } from "../suites/scenarios.ts";
 import { milliseconds, number, thousands } from "./format.ts";
+import { machineSpeed } from "./machine-speed.ts";
 import { type Spread, type Summary, summarise } from "./summary.ts";
 
 export type Cells = readonly (readonly string[])[];
@@ -56,6 +57,7 @@ function scenarioCells(summaries: readonly Summary[]): Cells {
     "PostgreSQL",
     "WAL B/msg",
     "x upstream",
+    "at equal speed",
     "x trial",
     "goal",
     "also",
@@ -68,8 +70,10 @@ function scenarioCells(summaries: readonly Summary[]): Cells {
 }
 
 function scenarioRow(scenario: Scenario, summary: Summary, all: readonly Summary[]): string[] {
-  const times = (reference: number | undefined): string =>
-    number(reference === undefined ? null : ratioTo(scenario, summary, reference));
+  const times = (reference: number | undefined): number | null =>
+    reference === undefined ? null : ratioTo(scenario, summary, reference);
+  const upstream = times(scenario.upstream);
+  const speed = machineSpeed(all);
   const shares = (scenario.against ?? []).flatMap((id) => {
     const whole = all.find((other) => other.id === id)?.rate;
     if (!whole || !summary.rate || scenario.compares !== "rate") return [];
@@ -85,8 +89,9 @@ function scenarioRow(scenario: Scenario, summary: Summary, all: readonly Summary
     middle(summary.cpu.broker, number),
     middle(summary.cpu.postgres, number),
     middle(summary.walBytes, number),
-    times(scenario.upstream),
-    times(scenario.trial),
+    number(upstream),
+    number(upstream === null || speed === null ? null : upstream / speed),
+    number(times(scenario.trial)),
     scenario.goal,
     [...remarks(summary), ...shares, ...extras].join(", "),
   ];

@@ -94,6 +94,16 @@ test("a line has a point for each size", () => {
   assert.equal(elementsOf(panel.body).filter((name) => name === "circle").length, 3);
 });
 
+test("the chart beside the C++ server says whether the machine's speed is taken into account", () => {
+  const push = resultLine({}, 29_000);
+  const [alone] = chartsOf("scenarios", [push]);
+  assert.equal(alone?.title, "Times the C++ server (logarithmic)");
+  assert.match(alone.svg, />10 x</);
+  const [beside] = chartsOf("scenarios", [push, resultLine({ scenario: "HTTP" }, 45_000)]);
+  assert.equal(beside?.title, "Times the C++ server at equal speed of the machine (logarithmic)");
+  assert.match(beside.svg, />5 x</);
+});
+
 test("each suite draws what it has lines for, and nothing without", () => {
   const growth = [1, 100].map((size) =>
     resultLine({

@@ -33,6 +33,15 @@ function verdictOn(answers: readonly (readonly ReceivedMessage[])[]): Verdict {
   return ledger.verdict();
 }
 
+test("a ledger holds what bare HTTP takes in one run of a fast machine", () => {
+  const ledger = new Ledger({ partitions: 1, producers: 1 });
+  const count = 20_000_000;
+  for (let number = 0; number < count; number += 1) ledger.send(0);
+  ledger.confirm(count - 1);
+  assert.equal(ledger.partitionOf(count - 1), 0);
+  assert.equal(ledger.confirmedCount, 1);
+});
+
 test("every message once and in order is correct, whatever the order of the partitions", () => {
   const byPartition = [2, 0, 1].map((partition) =>
     ALL.filter((number) => number % PARTITIONS === partition).map((number) => message(number)),

@@ -52,6 +52,7 @@ test("the page of the repository has a part for every suite, and gets its charts
     const { settings } = resultLine();
     const lines = [
       resultLine(),
+      resultLine({ scenario: "HTTP" }, 45_000),
       resultLine({ settings: { ...settings, database: "given" } }, 2_000),
       resultLine({ suite: "peers", scenario: "queen-one" }),
       resultLine({ suite: "growth", scenario: "groups-1" }),
@@ -64,7 +65,7 @@ test("the page of the repository has a part for every suite, and gets its charts
     }
     assert.match(
       text,
-      /commit 0123456789ab; 2 cores \(a processor\), 8 GB; Node 20\.20\.0; PostgreSQL 18\.0/,
+      /commit 0123456789ab; 2 cores \(a processor\), 8 GB; 2 times as fast as .* by bare HTTP; Node 20\.20\.0; PostgreSQL 18\.0/,
     );
     assert.match(text, /\| S1 \| 1,000 \|/);
     assert.match(text, /\(given\)[\s\S]*\| S1 \| 2,000 \|/);

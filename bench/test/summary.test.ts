@@ -62,3 +62,18 @@ test("a ratio is more messages, or less time", () => {
   assert.equal(ratioTo(compared("S1"), summary!, 500), 2);
   assert.equal(ratioTo(compared("S9-50"), summary!, 50), 10);
 });
+
+test("what the C++ server did counts for more on a machine that is faster than the one it ran on", () => {
+  const cells = (lines: Parameters<typeof cellsOf>[1]): Record<string, string> => {
+    const [head, ...rows] = cellsOf("scenarios", lines);
+    const row = rows.find(([id]) => id === "S1")!;
+    return Object.fromEntries(head!.map((name, column) => [name, row[column]!]));
+  };
+  const push = resultLine({}, 29_000);
+  const alone = cells([push]);
+  assert.equal(alone["x upstream"], "10");
+  assert.equal(alone["at equal speed"], "");
+  const beside = cells([push, resultLine({ scenario: "HTTP" }, 45_000)]);
+  assert.equal(beside["x upstream"], "10");
+  assert.equal(beside["at equal speed"], "5");
+});
