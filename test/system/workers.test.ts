@@ -55,6 +55,28 @@ test("when it is killed the other serves, and its successor gets the clients bac
   assert.equal((await stayed.pop(queue)).messages.length, 1);
 });
 
+test("who was offered to a worker when it died hears of it, and is served when coming again", async () => {
+  const { pid } = await askWorker(connect());
+  process.kill(pid, "SIGSTOP");
+  // One of the first is offered to it; the others wait until the other one takes them.
+  const offered = [connect(), connect(), connect()];
+  const heard = Promise.all(
+    offered.map((client) =>
+      client.request("GET", "/metrics").then(
+        () => "an answer",
+        (error) => error.code,
+      ),
+    ),
+  );
+  await until("the other one serves those who came later", () =>
+    Promise.race([workerOf(connect()).then((id) => id === 1), sleep(5_000).then(() => false)]),
+  );
+  process.kill(pid, "SIGKILL");
+  assert.deepEqual((await heard).toSorted(), ["ECONNRESET", "an answer", "an answer"]);
+  for (const client of offered) assert.equal((await client.request("GET", "/metrics")).status, 200);
+  await until("a new client reaches the first again", async () => (await workerOf(connect())) === 0);
+});
+
 test("a worker that stands still gets no new clients", async () => {
   const { pid } = await askWorker(connect());
   process.kill(pid, "SIGSTOP");

@@ -14,6 +14,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { cpus } from "node:os";
 import type { Log } from "../telemetry.ts";
+import { watchOffers } from "./offers.ts";
 import { PLACED_EVERY_MS, place } from "./placement.ts";
 import {
   type AnswerMessage,
@@ -220,6 +221,7 @@ export class Supervisor<Orders> {
 
   #fork(workerIndex: number): void {
     const worker = cluster.fork();
+    watchOffers(worker);
     const line = { send: (message: unknown) => this.#send(worker, { queen: "service", message }) };
     const record: WorkerRecord = {
       workerIndex,
@@ -346,8 +348,6 @@ export class Supervisor<Orders> {
 
   #ended(worker: Worker, { workerIndex, line, state, servingSinceMs }: WorkerRecord, how: string): void {
     this.#workers.delete(worker);
-    // Until its line is closed, too, connections would still be offered to it, and be lost.
-    if (worker.isConnected()) worker.process.disconnect();
     this.#place(0);
     this.#options.listener.left(line);
     if (this.#stopping !== undefined) {
