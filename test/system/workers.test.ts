@@ -27,6 +27,12 @@ const askWorker = async (client: HttpClient): Promise<{ id: number; pid: number 
 };
 const workerOf = async (client: HttpClient): Promise<number> => (await askWorker(client)).id;
 
+/** The first worker stands still. Who was offered to it before it was found silent waits for it. */
+const otherServes = (): Promise<boolean> =>
+  until("the other one serves", () =>
+    Promise.race([workerOf(connect()).then((id) => id === 1), sleep(5_000).then(() => false)]),
+  );
+
 test("while it has time, all clients reach the first worker", async () => {
   // At the start both may have taken some.
   await until("a new client reaches the first", async () => (await workerOf(connect())) === 0);
@@ -68,9 +74,7 @@ test("who was offered to a worker when it died hears of it, and is served when c
       ),
     ),
   );
-  await until("the other one serves those who came later", () =>
-    Promise.race([workerOf(connect()).then((id) => id === 1), sleep(5_000).then(() => false)]),
-  );
+  await otherServes();
   process.kill(pid, "SIGKILL");
   assert.deepEqual((await heard).toSorted(), ["ECONNRESET", "an answer", "an answer"]);
   for (const client of offered) assert.equal((await client.request("GET", "/metrics")).status, 200);
@@ -81,10 +85,7 @@ test("a worker that stands still gets no new clients", async () => {
   const { pid } = await askWorker(connect());
   process.kill(pid, "SIGSTOP");
   try {
-    // Who was offered to it before it was found silent waits for it.
-    await until("the other one serves", () =>
-      Promise.race([workerOf(connect()).then((id) => id === 1), sleep(5_000).then(() => false)]),
-    );
+    await otherServes();
     assert.equal(await workerOf(connect()), 1);
   } finally {
     process.kill(pid, "SIGCONT");

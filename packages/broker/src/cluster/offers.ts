@@ -7,8 +7,8 @@
  *                            ├─────declined───▶ offered to another
  *                            └─────it died────▶ closed
  *
- * The messages are those of Node's own conversation with its workers, the same in all versions so far. Were they others
- * one day, nothing would be closed, and a test would say so.
+ * The messages are those of Node's own conversation with its workers, as Node 20 has it. Where they are others nothing is
+ * closed, and a test says so.
  */
 import type { Worker } from "node:cluster";
 
@@ -23,8 +23,8 @@ interface ClusterMessage {
   readonly ack?: number;
 }
 
-/** To be called before the worker is offered anything. */
-export function watchOffers({ process: child }: Worker): void {
+/** To be called before the worker is offered anything. Returns what is to be called when it has ended. */
+export function watchOffers({ process: child }: Worker): () => void {
   const offers = new Map<number, Connection>();
   const send = child.send;
   child.send = (...values: unknown[]): boolean => {
@@ -36,10 +36,10 @@ export function watchOffers({ process: child }: Worker): void {
   child.on("internalMessage", ({ ack }: ClusterMessage) => {
     if (ack !== undefined) offers.delete(ack);
   });
-  child.once("exit", () => {
+  return () => {
     // Until its line is closed, too, connections would still be offered to it, and what it had said would still be heard.
     if (child.connected) child.disconnect();
     for (const connection of offers.values()) connection.close();
     offers.clear();
-  });
+  };
 }

@@ -114,6 +114,8 @@ export class ListenError extends Error {
 interface WorkerRecord {
   readonly workerIndex: number;
   readonly line: WorkerLine;
+  /** What it was offered and had not taken is closed; it is offered nothing more. */
+  readonly closeOffers: () => void;
   state: "forked" | "waiting" | "starting" | "serving" | "stopping";
   servingSinceMs: number;
   /** The share of a processor that it used of late, and when it said so. */
@@ -221,11 +223,12 @@ export class Supervisor<Orders> {
 
   #fork(workerIndex: number): void {
     const worker = cluster.fork();
-    watchOffers(worker);
+    const closeOffers = watchOffers(worker);
     const line = { send: (message: unknown) => this.#send(worker, { queen: "service", message }) };
     const record: WorkerRecord = {
       workerIndex,
       line,
+      closeOffers,
       state: "forked",
       servingSinceMs: 0,
       busy: 0,
@@ -346,8 +349,10 @@ export class Supervisor<Orders> {
     if (this.#areAllReady) this.#send(worker, { queen: "all-ready" });
   }
 
-  #ended(worker: Worker, { workerIndex, line, state, servingSinceMs }: WorkerRecord, how: string): void {
+  #ended(worker: Worker, record: WorkerRecord, how: string): void {
+    const { workerIndex, line, state, servingSinceMs } = record;
     this.#workers.delete(worker);
+    record.closeOffers();
     this.#place(0);
     this.#options.listener.left(line);
     if (this.#stopping !== undefined) {
