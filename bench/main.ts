@@ -32,7 +32,7 @@ async function runSuite(suite: Suite, options: Options): Promise<number> {
     process.on(signal, () => interruption.abort(new Error(`stopped by ${signal}`)));
   }
   const progress = new Progress(process.stdout);
-  const recorder = new Recorder(options);
+  const recorder = new Recorder(options, suite.scenarios.length * options.rounds);
   try {
     const isValid = await new Bench(suite, options, progress, recorder, interruption.signal).run();
     return isValid ? 0 : 1;

@@ -41,6 +41,8 @@ export interface ResultLine {
   /** When the command was started: what was measured together has it in common. */
   readonly session: string;
   readonly suite: SuiteName;
+  /** Lines that the session has if it was not ended early. Undefined: nobody noted it. */
+  readonly runs?: number;
   readonly commit: string | null;
   readonly isDirty: boolean | null;
   readonly scenario: string;
@@ -70,11 +72,14 @@ const FOLDER = fileURLToPath(new URL("../results/", import.meta.url));
 export class Recorder {
   readonly lines: ResultLine[] = [];
   readonly #options: Options;
+  readonly #runs: number;
   readonly #session = new Date().toISOString();
   readonly #revision = revision();
 
-  constructor(options: Options) {
+  /** `runs`: those that the session is to have. */
+  constructor(options: Options, runs: number) {
     this.#options = options;
+    this.#runs = runs;
   }
 
   record(run: Run, database: DatabaseServer | undefined): void {
@@ -92,6 +97,7 @@ export class Recorder {
       at: new Date().toISOString(),
       session: this.#session,
       suite,
+      runs: this.#runs,
       ...this.#revision,
       scenario: scenario.id,
       round,

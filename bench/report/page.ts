@@ -1,8 +1,8 @@
 /**
  * The page docs/benchmarks.md is written by hand, except for parts between two marks, which are replaced by the tables
- * and charts of the newest session of a suite; of growth, of each axis, as curves are not compared with each other. The
- * charts go to docs/benchmarks. Scenarios have two parts: on the embedded database, and, without charts, on one that was
- * given.
+ * and charts of the newest session of a suite that was not ended early; of growth, of each axis, as curves are not
+ * compared with each other. The charts go to docs/benchmarks. Scenarios have two parts: on the embedded database, and,
+ * without charts, on one that was given.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -34,8 +34,9 @@ const PARTS: readonly Part[] = [
 ];
 const DOCS = fileURLToPath(new URL("../../../docs/", import.meta.url));
 
-/** Writes the page and its charts, and returns the files. */
-export function writePage(lines: readonly ResultLine[], session: string | null, docs = DOCS): string[] {
+/** Writes the page and its charts, and returns the files. A session that is named is reported as far as it came. */
+export function writePage(all: readonly ResultLine[], session: string | null, docs = DOCS): string[] {
+  const lines = session === null ? wholeSessions(all) : all;
   const page = `${docs}benchmarks.md`;
   const files: string[] = [];
   let text = readFileSync(page, "utf8");
@@ -67,6 +68,13 @@ export function writePage(lines: readonly ResultLine[], session: string | null, 
   }
   writeFileSync(page, text);
   return [...files, page];
+}
+
+/** Without the lines of sessions that were ended early. */
+export function wholeSessions(lines: readonly ResultLine[]): ResultLine[] {
+  const counts = new Map<string, number>();
+  for (const { session } of lines) counts.set(session, (counts.get(session) ?? 0) + 1);
+  return lines.filter(({ session, runs = 0 }) => counts.get(session)! >= runs);
 }
 
 /** The lines of the suite's newest session, or of the newest one that began at the given time. */

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { markdownTable, newestSession, replacePart, writePage } from "../report/page.ts";
+import { markdownTable, newestSession, replacePart, wholeSessions, writePage } from "../report/page.ts";
 import { terminalTable } from "../report/table.ts";
 import { parseLines, type ResultLine } from "../results.ts";
 import { resultLine } from "./lines.ts";
@@ -26,6 +26,13 @@ test("the newest session that counts is reported, or the one that is named", () 
   const given = resultLine({ session: EARLIER, settings: { ...settings, database: "given" } });
   assert.deepEqual(newestSession([...lines, given], "scenarios", null, "embedded"), [lines[1]]);
   assert.deepEqual(newestSession([...lines, given], "scenarios", null, "given"), [given]);
+});
+
+test("a session that was ended early is not reported", () => {
+  const whole = [resultLine({ runs: 2 }), resultLine({ runs: 2, round: 2 })];
+  const endedEarly = resultLine({ session: "2026-01-05T00:00:00.000Z", runs: 2 });
+  const fromBefore = resultLine({ session: EARLIER });
+  assert.deepEqual(wholeSessions([...whole, endedEarly, fromBefore]), [...whole, fromBefore]);
 });
 
 test("only the part between the marks is replaced", () => {
@@ -53,6 +60,7 @@ test("the page of the repository has a part for every suite, and gets its charts
     const lines = [
       resultLine(),
       resultLine({ scenario: "HTTP" }, 45_000),
+      resultLine({ session: "2026-01-06T00:00:00.000Z", runs: 2 }, 9_000), // ended early
       resultLine({ settings: { ...settings, database: "given" } }, 2_000),
       resultLine({ suite: "peers", scenario: "queen-one" }),
       resultLine({ suite: "growth", scenario: "groups-1" }),
