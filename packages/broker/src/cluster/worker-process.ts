@@ -93,12 +93,6 @@ export function obey<Orders>(
         () => {},
       );
     }
-    if (message.queen === "accept") {
-      void service?.then(
-        (started) => started.accept(message.isAccepting),
-        () => {},
-      );
-    }
     if (message.queen === "turn-away") {
       void service?.then(
         (started) => started.turnAway(message.share),
