@@ -101,7 +101,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 const MAY_IMPORT_TYPES: Readonly<Record<string, readonly string[]>> = { http: ["batching"] };
-const FOR_ANYBODY = ["config.ts", "crash-point.ts", "fifo.ts", "telemetry.ts", "tracing.ts"];
+const FOR_ANYBODY = [
+  "config.ts",
+  "crash-point.ts",
+  "fifo.ts",
+  "linked-list.ts",
+  "telemetry.ts",
+  "tracing.ts",
+];
 // Who alone imports these, beside what is in them; nobody imports main.ts.
 const ONLY_FROM: Readonly<Record<string, string | undefined>> = {
   wiring: "broker.ts",

@@ -5,6 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { Directory } from "../src/lanes/directory.ts";
 import type { Pause } from "../src/lanes/pauses.ts";
 import type { Session } from "../src/postgres/session.ts";
+import { tryTakeTurn } from "../src/pushing/lane-turn.ts";
 
 /** A database with one queue, whose reads are answered when the test says so, as it was when they began. */
 class SlowDatabase {
@@ -32,7 +33,7 @@ const isPaused = async (directory: Directory): Promise<boolean> =>
   (await directory.queueById(1))!.pauses.stopGroup(7);
 
 async function knowing(database: SlowDatabase): Promise<Directory> {
-  const directory = new Directory(database.use, { lanesMax: 10, waitingFor: () => [], now: () => 0 });
+  const directory = new Directory(database.use, { lanesMax: 10, waitingFor: () => [] });
   const known = directory.queueById(1);
   (await database.next()).answer();
   await known;
@@ -59,7 +60,7 @@ test("of two refreshes at once, the one that was asked for later counts", async 
 
 test("a queue that changes while it is read for the first time is read again", async () => {
   const database = new SlowDatabase();
-  const directory = new Directory(database.use, { lanesMax: 10, waitingFor: () => [], now: () => 0 });
+  const directory = new Directory(database.use, { lanesMax: 10, waitingFor: () => [] });
   const met = directory.queueById(1);
   const slow = await database.next();
   database.pauses = [EVERYTHING];
@@ -88,11 +89,35 @@ test("lanes that are too many are forgotten, the longest unused first, and whoev
   const directory = await knowing(new SlowDatabase());
   const told: string[] = [];
   directory.onLaneGone((lane) => told.push(lane.name));
-  const lanes = Array.from({ length: 11 }, (_, id) => directory.meet(id, 1, `lane-${id}`, 0)!);
+  const meet = (id: number) => directory.meet(id, 1, `lane-${id}`, 0)!;
+  const lanes = Array.from({ length: 10 }, (_, id) => meet(id));
+  directory.lane("q", "lane-0"); // looked up by name
+  directory.used(lanes[2]!);
+  for (let id = 10; id < 13; id++) meet(id);
+  assert.deepEqual(told, ["lane-1", "lane-3", "lane-4"]);
   const forgotten = lanes.filter((lane) => lane.gone).map((lane) => lane.name);
-  assert.deepEqual(forgotten, ["lane-0", "lane-1", "lane-2", "lane-3", "lane-4"]);
-  assert.deepEqual(told, forgotten);
-  const again = directory.meet(0, 1, "lane-0", 7)!;
-  assert.notEqual(again, lanes[0]);
-  assert.equal(directory.lane("q", "lane-0"), again);
+  assert.deepEqual(forgotten, told);
+  assert.equal(directory.laneCount, 10);
+  const again = directory.meet(1, 1, "lane-1", 7)!;
+  assert.notEqual(again, lanes[1]);
+  assert.equal(directory.lane("q", "lane-1"), again);
+});
+
+test("a lane that is appended to is not forgotten, nor the one that was just met", async () => {
+  const directory = await knowing(new SlowDatabase());
+  const meet = (id: number) => directory.meet(id, 1, `lane-${id}`, 0)!;
+  const lanes = Array.from({ length: 10 }, (_, id) => meet(id));
+  const ends = lanes.map((lane) => tryTakeTurn(lane)!);
+  const eleventh = meet(10);
+  assert.deepEqual(
+    [...lanes, eleventh].filter((lane) => lane.gone),
+    [],
+  );
+  ends[4]!();
+  meet(11);
+  assert.deepEqual(
+    [...lanes, eleventh].filter((lane) => lane.gone).map((lane) => lane.name),
+    ["lane-4", "lane-10"],
+  );
+  assert.equal(directory.laneCount, 10);
 });

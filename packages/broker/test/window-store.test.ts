@@ -4,7 +4,9 @@ import { test } from "node:test";
 import { Lane } from "../src/lanes/lane.ts";
 import type { Queue } from "../src/lanes/queue.ts";
 import { WindowStore } from "../src/lanes/window-store.ts";
+import { DedupWindow } from "../src/operations/dedup-window.ts";
 import type { Session } from "../src/postgres/session.ts";
+import { tryTakeTurn } from "../src/pushing/lane-turn.ts";
 
 const DEDUP = { windowUs: 3_600_000_000, messagesMin: 1_000, messagesMax: 100_000 };
 const queue = { options: { dedup: DEDUP } } as Queue;
@@ -45,4 +47,32 @@ test("a lane that was empty when it was met is not read, unless its window prove
   store.drop(lane);
   await store.load(lane);
   assert.deepEqual([asked, lane.window?.completeTo], [[[1]], 5_000]);
+});
+
+test("what is too much is forgotten of the lane used longest ago, and read again; what is appended to keeps it", async () => {
+  const asked: number[] = [];
+  const run = async (_statement: unknown, [ids]: [number[]]) => {
+    asked.push(...ids);
+    return ids.map((_, lane) => ({ lane, nextOffset: 7, keys: null, createdAtUs: null }));
+  };
+  const one = new DedupWindow(DEDUP, 0).bytes;
+  const store = new WindowStore((work) => work({ run } as unknown as Session), 3 * one);
+  const lanes = Array.from({ length: 5 }, (_, id) => new Lane(id, queue, `lane-${id}`, 7));
+  const held = () => lanes.filter((lane) => lane.window).map((lane) => lane.id);
+  for (const lane of lanes.slice(0, 3)) await store.load(lane);
+  store.grew(lanes[0]!, 7, 8);
+  await store.load(lanes[3]!);
+  assert.deepEqual(held(), [0, 2, 3]);
+  const endTurn = tryTakeTurn(lanes[2]!)!;
+  await store.load(lanes[4]!);
+  assert.deepEqual(held(), [0, 2, 3, 4]);
+  assert.equal(store.bytes, 3 * one);
+  endTurn();
+  store.grew(lanes[2]!, 7, 8); // counted again
+  assert.deepEqual(held(), [2, 3, 4]);
+  await store.load(lanes[0]!);
+  assert.deepEqual(asked, [0, 1, 2, 3, 4, 0]);
+  assert.deepEqual(held(), [0, 2, 4]);
+  store.forget(lanes[2]!);
+  assert.deepEqual([held(), store.bytes], [[0, 4], 2 * one]);
 });

@@ -3,6 +3,7 @@
  * many names in one call. It is a cache: a queue or partition that vanished is noticed by whoever uses it
  * (`forget`), or by a hint that its queue changed (`refresh`).
  */
+import { LinkedList } from "../linked-list.ts";
 import { type Asked, Gathering } from "../postgres/gathering.ts";
 import type { Session } from "../postgres/session.ts";
 import * as statements from "../postgres/statements.ts";
@@ -20,7 +21,6 @@ export interface DirectoryOptions {
   readonly lanesMax: number;
   /** The ids of the groups that wait for a message of this lane, or of any of its queue. */
   readonly waitingFor: (name: LaneName) => readonly number[];
-  readonly now: () => number;
 }
 
 type UseSession = <T>(work: (session: Session) => Promise<T>) => Promise<T>;
@@ -33,6 +33,7 @@ export class Directory {
   readonly #queues = new Map<string, Queue>();
   readonly #queuesById = new Map<number, Queue>();
   readonly #lanes = new Map<number, Lane>();
+  readonly #byUse = new LinkedList<Lane>(); // the longest unused first
   readonly #queueGoneListeners: ((queue: Queue) => void)[] = [];
   readonly #queueReadListeners: ((queue: Queue) => void)[] = [];
   readonly #laneGoneListeners: ((lane: Lane) => void)[] = [];
@@ -68,7 +69,9 @@ export class Directory {
   }
 
   lane(queue: string, partition: string): Lane | undefined {
-    return this.#queues.get(queue)?.lanes.get(partition);
+    const lane = this.#queues.get(queue)?.lanes.get(partition);
+    if (lane) this.used(lane);
+    return lane;
   }
 
   laneById(id: number): Lane | undefined {
@@ -144,11 +147,16 @@ export class Directory {
     const replaced = queue.lanes.get(name);
     if (replaced) this.forget(replaced);
     const lane = new Lane(id, queue, name, nextOffset);
-    lane.usedAtMs = this.#options.now();
+    lane.link = this.#byUse.push(lane);
     queue.lanes.set(name, lane);
     this.#lanes.set(id, lane);
-    if (this.#lanes.size > this.#options.lanesMax) this.#trim();
+    this.#makeRoom(lane);
     return lane;
+  }
+
+  /** The lane is one of the last to be forgotten. */
+  used(lane: Lane): void {
+    if (lane.link) this.#byUse.moveToEnd(lane.link);
   }
 
   /** The lane with this id, from the database where it is not known; undefined: there is none. */
@@ -236,6 +244,8 @@ export class Directory {
   /** The partition is no longer in the database, or no longer remembered: whoever needs it looks it up again. */
   forget(lane: Lane): void {
     lane.gone = true;
+    if (lane.link) this.#byUse.remove(lane.link);
+    lane.link = undefined;
     this.#lanes.delete(lane.id);
     if (lane.queue.lanes.get(lane.name) === lane) lane.queue.lanes.delete(lane.name);
     for (const listener of this.#laneGoneListeners) listener(lane);
@@ -253,11 +263,13 @@ export class Directory {
     for (const queue of [...this.#queuesById.values()]) this.#forgetQueue(queue);
   }
 
-  /** Drops the idle half of the lanes, the longest unused first. */
-  #trim(): void {
-    const idle = [...this.#lanes.values()]
-      .filter((lane) => lane.pending.length === 0 && lane.turn === undefined)
-      .sort((a, b) => a.usedAtMs - b.usedAtMs);
-    for (const lane of idle.slice(0, this.#options.lanesMax >> 1)) this.forget(lane);
+  /** Forgets the lanes that are unused for longest, but none that is appended to, nor this one. */
+  #makeRoom(met: Lane): void {
+    while (this.#lanes.size > this.#options.lanesMax) {
+      const oldest = this.#byUse.first!;
+      if (oldest === met) return;
+      if (oldest.pending.length > 0 || oldest.turn) this.used(oldest);
+      else this.forget(oldest);
+    }
   }
 }

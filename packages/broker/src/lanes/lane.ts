@@ -4,8 +4,10 @@
  * the database knows.
  */
 import { messageIdPrefix, partitionId } from "@queen/protocol";
+import type { Link } from "../linked-list.ts";
 import type { DedupWindow } from "../operations/dedup-window.ts";
 import type { Keyring } from "../operations/encryption.ts";
+import { compact } from "../operations/flat.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import type { Segment, Storable } from "../operations/segment.ts";
 import type { OperationSpan } from "../tracing.ts";
@@ -114,6 +116,8 @@ export class Lane {
   /** Somebody appends: the lane's turn is taken. */
   turn: Promise<void> | undefined;
   window: DedupWindow | undefined;
+  /** As it was counted last. */
+  windowBytes = 0;
   /** No window of it was ever dropped: where no message of it is known either, there is none to compare with. */
   isUnsuspected = true;
   /** Neighbouring segments, the newest last. */
@@ -125,15 +129,18 @@ export class Lane {
   isShared = false;
   /** The partition was deleted, or this object of it forgotten: its name may stand for a new one. */
   gone = false;
-  usedAtMs = 0;
+  /** Where it stands among the lanes that are known, that have a window, and that have cached segments. */
+  link: Link<Lane> | undefined = undefined;
+  windowLink: Link<Lane> | undefined = undefined;
+  cacheLink: Link<Lane> | undefined = undefined;
 
   constructor(id: number, queue: Queue, name: string, nextOffset: number) {
     this.id = id;
     this.queue = queue;
     this.name = name;
     this.nameJson = encodeString(name);
-    this.messageIdPrefix = messageIdPrefix(id);
-    this.partitionId = partitionId(id);
+    this.messageIdPrefix = compact(messageIdPrefix(id));
+    this.partitionId = compact(partitionId(id));
     this.nextOffset = nextOffset;
   }
 }

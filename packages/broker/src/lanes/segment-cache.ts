@@ -4,6 +4,7 @@
  * deletes a message: the lane is then invalidated by a hint, and while hints are not being read nothing is
  * taken from the cache. Bounded in bytes; the lane used longest ago goes first.
  */
+import { LinkedList } from "../linked-list.ts";
 import type { Segment } from "../operations/segment.ts";
 import type { Lane } from "./lane.ts";
 
@@ -12,7 +13,7 @@ const OVERHEAD_BYTES = 120;
 
 export class SegmentCache {
   readonly #bytesMax: number;
-  readonly #lanes = new Set<Lane>(); // in the order of their last use
+  readonly #lanes = new LinkedList<Lane>(); // in the order of their last use
   readonly #isCurrent: () => boolean;
   #bytes = 0;
 
@@ -46,12 +47,9 @@ export class SegmentCache {
     while (lane.cachedBytes > BYTES_PER_LANE_MAX && lane.cached.length > 1) {
       this.#count(lane, -sizeOf(lane.cached.shift()!));
     }
-    this.#lanes.delete(lane);
-    this.#lanes.add(lane);
-    for (const oldest of this.#lanes) {
-      if (this.#bytes <= this.#bytesMax) break;
-      this.drop(oldest);
-    }
+    if (lane.cacheLink) this.#lanes.moveToEnd(lane.cacheLink);
+    else lane.cacheLink = this.#lanes.push(lane);
+    while (this.#bytes > this.#bytesMax) this.drop(this.#lanes.first!);
   }
 
   /** A segment of the lane was written anew. What was read before must not be kept, either. */
@@ -63,7 +61,8 @@ export class SegmentCache {
   drop(lane: Lane): void {
     this.#count(lane, -lane.cachedBytes);
     lane.cached = [];
-    this.#lanes.delete(lane);
+    if (lane.cacheLink) this.#lanes.remove(lane.cacheLink);
+    lane.cacheLink = undefined;
   }
 
   #count(lane: Lane, bytes: number): void {

@@ -4,6 +4,7 @@
  * database for many lanes in one call.
  */
 import { BrokerError } from "@queen/protocol";
+import { LinkedList } from "../linked-list.ts";
 import { DedupWindow } from "../operations/dedup-window.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { transactionIdJson } from "../operations/segment.ts";
@@ -26,7 +27,7 @@ const COUNT_EVERY = 256;
 export class WindowStore {
   readonly #use: UseSession;
   readonly #bytesMax: number;
-  readonly #bytesOf = new Map<Lane, number>(); // in the order of their last count
+  readonly #lanes = new LinkedList<Lane>(); // in the order of their last use
   readonly #loadings = new Gathering<Lane, void>({
     call: (loadings) => this.#loadAll(loadings),
     atOnce: loadedAtOnce,
@@ -49,7 +50,7 @@ export class WindowStore {
   load(lane: Lane): Promise<void> {
     if (lane.nextOffset === 0 && lane.isUnsuspected) {
       lane.window = new DedupWindow(lane.queue.options.dedup, 0);
-      this.count(lane);
+      this.#count(lane);
       return Promise.resolve();
     }
     return this.#loadings.ask(lane);
@@ -71,7 +72,7 @@ export class WindowStore {
       if (window) {
         lane.window = window;
         lane.nextOffset = Math.max(lane.nextOffset, window.completeTo);
-        this.count(lane);
+        this.#count(lane);
       } else lane.gone = true;
       resolve();
     });
@@ -79,21 +80,21 @@ export class WindowStore {
 
   /** The lane's window grew. */
   grew(lane: Lane, before: number, after: number): void {
-    if (Math.floor(before / COUNT_EVERY) !== Math.floor(after / COUNT_EVERY) || !this.#bytesOf.has(lane)) {
-      this.count(lane);
-    }
+    const isCounted = Math.floor(before / COUNT_EVERY) === Math.floor(after / COUNT_EVERY);
+    if (isCounted && lane.windowLink) this.#lanes.moveToEnd(lane.windowLink);
+    else this.#count(lane);
   }
 
-  count(lane: Lane): void {
-    if (!lane.window) return;
-    this.forgetBytes(lane);
-    const bytes = lane.window.bytes;
-    this.#bytesOf.set(lane, bytes);
-    this.#bytes += bytes;
-    for (const oldest of this.#bytesOf.keys()) {
-      if (this.#bytes <= this.#bytesMax || oldest === lane) break;
-      if (oldest.turn === undefined) oldest.window = undefined;
-      this.forgetBytes(oldest);
+  #count(lane: Lane): void {
+    if (!lane.window || lane.gone) return;
+    this.#uncount(lane);
+    lane.windowBytes = lane.window.bytes;
+    lane.windowLink = this.#lanes.push(lane);
+    this.#bytes += lane.windowBytes;
+    while (this.#bytes > this.#bytesMax) {
+      const oldest = this.#lanes.first!;
+      if (oldest === lane) break;
+      this.forget(oldest);
     }
   }
 
@@ -101,12 +102,20 @@ export class WindowStore {
   drop(lane: Lane): void {
     lane.window = undefined;
     lane.isUnsuspected = false;
-    this.forgetBytes(lane);
+    this.#uncount(lane);
   }
 
-  forgetBytes(lane: Lane): void {
-    this.#bytes -= this.#bytesOf.get(lane) ?? 0;
-    this.#bytesOf.delete(lane);
+  /** The window takes no more memory, unless somebody is about to use it. */
+  forget(lane: Lane): void {
+    if (lane.turn === undefined) lane.window = undefined;
+    this.#uncount(lane);
+  }
+
+  #uncount(lane: Lane): void {
+    if (!lane.windowLink) return;
+    this.#lanes.remove(lane.windowLink);
+    lane.windowLink = undefined;
+    this.#bytes -= lane.windowBytes;
   }
 
   /**

@@ -3,8 +3,8 @@
  * certain; "maybe" is verified in the database, so 32 bits of the key are enough: with 100,000 messages in
  * the window, one new message in 43,000 is looked up for nothing.
  *
- * Keys are kept in generations, each an open-addressing table, so that old ones are dropped whole. The
- * window covers at least the messages younger than `windowUs`, but never fewer than the last `messagesMin`
+ * Keys are kept in generations, so that old ones are dropped whole: the first few of one as they came, more of them in an
+ * open-addressing table. Most lanes of a queue that has very many hold few messages. The window covers at least the messages younger than `windowUs`, but never fewer than the last `messagesMin`
  * and not more than the last `messagesMax` (plus up to one generation).
  */
 export interface WindowLimits {
@@ -14,39 +14,56 @@ export interface WindowLimits {
 }
 
 const GENERATIONS = 4;
-const SLOTS_MIN = 16;
+const FEW_MAX = 8;
+const SLOTS_MIN = 32;
+const NO_SLOTS = new Int32Array(0);
 
 class Generation {
   count = 0;
   newestAtUs = 0;
   /** It has keys whose messages' time is not known yet. */
   isOpen = false;
-  slots = new Int32Array(SLOTS_MIN);
+  /** Undefined: they are in the slots. */
+  #few: readonly number[] | undefined = [];
+  #slots = NO_SLOTS;
+
+  /** About so many, as V8 lays them out. */
+  get bytes(): number {
+    return this.#few ? 140 + 8 * this.count : 320 + this.#slots.byteLength;
+  }
 
   has(fingerprint: number): boolean {
-    const mask = this.slots.length - 1;
+    if (this.#few) return this.#few.includes(fingerprint);
+    const mask = this.#slots.length - 1;
     for (let at = scatter(fingerprint) & mask; ; at = (at + 1) & mask) {
-      const held = this.slots[at]!;
+      const held = this.#slots[at]!;
       if (held === fingerprint) return true;
       if (held === 0) return false;
     }
   }
 
   add(fingerprint: number): void {
-    if (this.count * 3 >= this.slots.length * 2) {
-      const old = this.slots;
-      this.slots = new Int32Array(old.length * 2);
-      for (const held of old) if (held !== 0) this.#place(held);
+    // Not by spreading, which leaves room for sixteen more.
+    if (this.#few && this.count < FEW_MAX) this.#few = this.#few.concat(fingerprint);
+    else {
+      if (this.#few || this.count * 3 >= this.#slots.length * 2) this.#grow();
+      this.#place(fingerprint);
     }
     this.count++;
-    this.#place(fingerprint);
+  }
+
+  #grow(): void {
+    const old = this.#few ?? this.#slots;
+    this.#few = undefined;
+    this.#slots = new Int32Array(Math.max(SLOTS_MIN, this.#slots.length * 2));
+    for (const held of old) if (held !== 0) this.#place(held);
   }
 
   #place(fingerprint: number): void {
-    const mask = this.slots.length - 1;
+    const mask = this.#slots.length - 1;
     let at = scatter(fingerprint) & mask;
-    while (this.slots[at] !== 0) at = (at + 1) & mask;
-    this.slots[at] = fingerprint;
+    while (this.#slots[at] !== 0) at = (at + 1) & mask;
+    this.#slots[at] = fingerprint;
   }
 }
 
@@ -68,8 +85,8 @@ export class DedupWindow {
   }
 
   get bytes(): number {
-    let bytes = 200;
-    for (const generation of this.#generations) bytes += generation.slots.byteLength + 100;
+    let bytes = 140;
+    for (const generation of this.#generations) bytes += generation.bytes;
     return bytes;
   }
 

@@ -7,6 +7,9 @@ export function flat(text: string): string {
   return text;
 }
 
+/** The same text without what it was made of: for one that is kept for long, as there are many of its kind. */
+export const compact = (text: string): string => Buffer.from(text, "latin1").toString("latin1");
+
 /** Texts in one piece that depend on nothing but an index, each made once. */
 export function flatByIndex(make: (index: number) => string): (index: number) => string {
   const made: string[] = [];

@@ -4,6 +4,7 @@
  */
 import type { Lane } from "../lanes/lane.ts";
 import type { Queue } from "../lanes/queue.ts";
+import { LinkedList } from "../linked-list.ts";
 import { encodeString } from "../operations/json-scanner.ts";
 import { GroupLane } from "./group-lane.ts";
 import type { Pop } from "./pop.ts";
@@ -24,7 +25,7 @@ export class Group {
   /** Lanes that may have work and are paused. */
   readonly held = new Set<GroupLane>();
   /** Pops of any lane, the longest waiting first; those that were served in vain come before all others. */
-  readonly #waiting = new Set<Pop>();
+  readonly #waiting = new LinkedList<Pop>();
   readonly #waitingFirst: Pop[] = [];
   /** Pops of a partition that does not exist yet. */
   readonly #waitingForPartition = new Map<string, Pop[]>();
@@ -52,8 +53,7 @@ export class Group {
 
   /** The pop of any lane that is to be served next. */
   get firstWaiting(): Pop | undefined {
-    if (this.#waitingFirst.length > 0) return this.#waitingFirst[0];
-    return this.#waiting.size > 0 ? this.#waiting.values().next().value : undefined;
+    return this.#waitingFirst[0] ?? this.#waiting.first;
   }
 
   /** Whether a pop waits for a message of this partition, which does not exist yet, or of any. */
@@ -66,7 +66,7 @@ export class Group {
   }
 
   wait(pop: Pop): void {
-    this.#waiting.add(pop);
+    pop.waiting ??= this.#waiting.push(pop);
   }
 
   /** It was served in vain. */
@@ -80,7 +80,8 @@ export class Group {
 
   /** The pop waits for nothing any more, wherever it stood. */
   leave(pop: Pop): void {
-    this.#waiting.delete(pop);
+    if (pop.waiting) this.#waiting.remove(pop.waiting);
+    pop.waiting = undefined;
     const first = this.#waitingFirst.indexOf(pop);
     if (first >= 0) this.#waitingFirst.splice(first, 1);
     const { partition } = pop.request;

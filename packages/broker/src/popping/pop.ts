@@ -1,4 +1,5 @@
 /** One pop request: what it wants, and where it is in its life (see operations/pop-state.ts). */
+import type { Link } from "../linked-list.ts";
 import type { OffsetRanges } from "../operations/offset-ranges.ts";
 import { isFinal, nextPopState, type PopEvent, type PopState } from "../operations/pop-state.ts";
 import type { Segment } from "../operations/segment.ts";
@@ -81,6 +82,8 @@ export class Pop {
   state: PopState = "PENDING";
   reason: EmptyReason;
   deadline: NodeJS.Timeout | undefined;
+  /** Where it stands among its group's pops of any lane. */
+  waiting: Link<Pop> | undefined = undefined;
   readonly startedAtMs: number;
   readonly #times: PopStateTimes;
   /** Undefined once it was told: an ended pop, which sets that it was in may still hold, holds nobody. */

@@ -24,7 +24,6 @@ export interface TakerOptions {
   readonly giveBack: (taken: readonly Taken[], token: number) => void;
   /** A message went to the dead letters because leases on it ran out. */
   readonly buried: (queue: Queue) => void;
-  readonly now: () => number;
   readonly busyPauseMs: number;
   readonly log: (message: string, error: unknown) => void;
 }
@@ -143,7 +142,7 @@ export class Taker {
     const { lane } = groupLane;
     groupLane.blockedBy = undefined;
     this.#lanes.clearTime(groupLane); // whatever was waited for before, this is newer
-    lane.usedAtMs = this.#options.now();
+    this.#options.directory.used(lane);
     switch (status) {
       case TAKE.taken:
         lane.nextOffset = Math.max(lane.nextOffset, result.nextOffset);

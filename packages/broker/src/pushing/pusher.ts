@@ -216,7 +216,6 @@ export class Pusher {
   }
 
   async #drain(lane: Lane): Promise<void> {
-    lane.usedAtMs = this.#options.now();
     let endTurn: (() => void) | undefined;
     try {
       endTurn = await takeTurn(lane);
@@ -254,8 +253,6 @@ export class Pusher {
   /** The partition was deleted: what waits for it goes to the one that now has its name. */
   #moveOn(lane: Lane): void {
     this.#options.directory.forget(lane);
-    this.#options.windows.drop(lane);
-    this.#options.cache.drop(lane);
     for (const message of lane.pending.splice(0)) {
       message.inWindow = false;
       message.freshTo = -1;

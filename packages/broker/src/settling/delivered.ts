@@ -3,6 +3,7 @@
  * offset without asking the database. A cache, bounded in bytes: what is forgotten is read again.
  */
 import type { Lane } from "../lanes/lane.ts";
+import { type Link, LinkedList } from "../linked-list.ts";
 import type { OffsetSpan } from "../operations/offset-ranges.ts";
 import {
   fragmentEnd,
@@ -45,6 +46,8 @@ export class Delivered {
   /** The lease is to be ended whatever was acked. */
   release = false;
   settling = false;
+  /** Where it stands among all that are remembered. */
+  link: Link<Delivered> | undefined = undefined;
   #next: number;
   #offsets: Map<string, number> | undefined;
 
@@ -137,6 +140,7 @@ export class Delivered {
 export class DeliveredLeases {
   readonly #bytesMax: number;
   readonly #byToken = new Map<number, Delivered[]>();
+  readonly #all = new LinkedList<Delivered>(); // the oldest first
   #bytes = 0;
 
   constructor(bytesMax: number) {
@@ -155,10 +159,12 @@ export class DeliveredLeases {
     const known = this.#byToken.get(delivered.token);
     if (known) known.push(delivered);
     else this.#byToken.set(delivered.token, [delivered]);
+    delivered.link = this.#all.push(delivered);
     this.#bytes += delivered.bytes;
-    for (const [token, oldest] of this.#byToken) {
-      if (this.#bytes <= this.#bytesMax || token === delivered.token) break;
-      for (const each of [...oldest]) this.remove(each);
+    while (this.#bytes > this.#bytesMax) {
+      const oldest = this.#all.first!;
+      if (oldest.token === delivered.token) break;
+      this.remove(oldest);
     }
   }
 
@@ -170,6 +176,8 @@ export class DeliveredLeases {
     const known = this.#byToken.get(delivered.token);
     const at = known?.indexOf(delivered) ?? -1;
     if (!known || at < 0) return;
+    this.#all.remove(delivered.link!);
+    delivered.link = undefined;
     this.#bytes -= delivered.bytes;
     known.splice(at, 1); // in place: the map's former tables still hold the array for a while
     if (known.length === 0) this.#byToken.delete(delivered.token);

@@ -72,7 +72,6 @@ export function engineOf(options: EngineOptions): Engine {
     meter,
     isCurrent: () => hints.isCurrent,
     waitingFor: (name) => popper.waitingFor(name),
-    now,
   });
   const { directory, cache, windows, leases, rewritten } = memory;
   const keyring = new Keyring(parseKeys(config.encryptionKeys ?? ""), randomBytes);

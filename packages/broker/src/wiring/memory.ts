@@ -1,4 +1,5 @@
 /** What a worker remembers of the database, to spare questions: names, recent segments, recent keys, leases. */
+import { getHeapStatistics } from "node:v8";
 import type { Config } from "../config.ts";
 import { Directory, type DirectoryOptions } from "../lanes/directory.ts";
 import { SegmentCache } from "../lanes/segment-cache.ts";
@@ -14,7 +15,6 @@ export interface MemoryOptions {
   /** Whether this worker knows of all that was rewritten. */
   readonly isCurrent: () => boolean;
   readonly waitingFor: DirectoryOptions["waitingFor"];
-  readonly now: () => number;
 }
 
 export interface Memory {
@@ -28,18 +28,31 @@ export interface Memory {
 }
 
 const DELIVERED_BYTES_MAX = 64 * 1024 * 1024;
-const LANES_MAX = 1_000_000;
 const MEGABYTE = 1024 * 1024;
+// A lane takes 600 bytes, its window some 300 until it has many keys, and what one group knows of it 200: four kilobytes have
+// room for a dozen groups.
+const HEAP_BYTES_PER_LANE = 4096;
+const LANES_MIN = 10_000;
+// Code, and what is under way.
+const HEAP_BYTES_OF_REST = 40 * MEGABYTE;
+// What lives for long is not in the young generation, which is three times its setting (see cluster/supervisor.ts).
+const YOUNG_GENERATION_BYTES = 3 * 64 * MEGABYTE;
 
 export function memoryOf(options: MemoryOptions): Memory {
-  const { config, use, meter, isCurrent, waitingFor, now } = options;
-  const directory = new Directory(use, { lanesMax: LANES_MAX, waitingFor, now });
+  const { config, use, meter, isCurrent, waitingFor } = options;
+  const segmentBytesMax = config.segmentCacheMb * MEGABYTE;
+  const directory = new Directory(use, { lanesMax: lanesThatFit(segmentBytesMax), waitingFor });
   directory.onQueueGone((queue) => meter.queueGone(queue.id));
-  const cache = new SegmentCache(config.segmentCacheMb * MEGABYTE, isCurrent);
+  const cache = new SegmentCache(segmentBytesMax, isCurrent);
+  const windows = new WindowStore(use, config.dedupMemoryMb * MEGABYTE);
+  directory.onLaneGone((lane) => {
+    windows.forget(lane);
+    cache.drop(lane);
+  });
   return {
     directory,
     cache,
-    windows: new WindowStore(use, config.dedupMemoryMb * MEGABYTE),
+    windows,
     leases: new DeliveredLeases(DELIVERED_BYTES_MAX),
     rewritten: (partition) => {
       const lane = directory.laneById(partition);
@@ -47,4 +60,11 @@ export function memoryOf(options: MemoryOptions): Memory {
     },
     queueOfPartition: async (partition) => (await directory.openById(partition))?.queue.name,
   };
+}
+
+/** How many lanes the worker's heap holds beside what else is remembered. */
+function lanesThatFit(segmentBytesMax: number): number {
+  const others = YOUNG_GENERATION_BYTES + HEAP_BYTES_OF_REST + DELIVERED_BYTES_MAX + segmentBytesMax;
+  const bytes = getHeapStatistics().heap_size_limit - others;
+  return Math.max(LANES_MIN, Math.floor(bytes / HEAP_BYTES_PER_LANE));
 }
