@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Ledger } from "../check.ts";
 import type { HttpConnection } from "../http-connection.ts";
-import { type LoadContext, QUEUE, readBack } from "../load.ts";
+import { type LoadContext, preloadOneEach, QUEUE, readBack } from "../load.ts";
 import { distribution, type Figures, ratePerSecond } from "../measure.ts";
 
 export interface PushLoad {
@@ -14,6 +14,8 @@ export interface PushLoad {
   readonly spread: "request" | "message" | "producer";
   /** Without it, about 100. */
   readonly payloadBytes?: number;
+  /** Each partition had a message before, and a consumer of the queue has read it. */
+  readonly isMet?: true;
   /** A floor stores nothing, so nothing can be read back from it. */
   readonly isFloor?: true;
 }
@@ -43,6 +45,12 @@ export async function runPush(load: PushLoad, context: LoadContext): Promise<Fig
     }
   };
 
+  const reader = ledger.reader();
+  if (load.isMet) {
+    enterPhase("preloading");
+    await preloadOneEach(session, ledger);
+    await readBack(session, QUEUE, ledger, reader);
+  }
   const connections = await session.connect(load.producers);
   enterPhase("warming up");
   const producing = connections.map(produce);
@@ -60,7 +68,7 @@ export async function runPush(load: PushLoad, context: LoadContext): Promise<Fig
   const elapsedMs = closing.atMs - opening.atMs;
   if (!load.isFloor) {
     enterPhase("checking");
-    await readBack(session, QUEUE, ledger, ledger.reader());
+    await readBack(session, QUEUE, ledger, reader);
   }
   return {
     messages,

@@ -28,6 +28,21 @@ export const AXES: readonly Axis[] = [
     load: (partitions) => ({ kind: "sparse", partitions }),
   },
   {
+    name: "lanes",
+    asks: "one push, 64 producers, to so many partitions at random, of a queue that is read",
+    unit: "partitions",
+    sizes: [100, 10_000, 100_000, 1_000_000],
+    isWork: false,
+    load: (partitions) => ({
+      kind: "push",
+      producers: 64,
+      batch: 1,
+      partitions,
+      spread: "request",
+      isMet: true,
+    }),
+  },
+  {
     name: "groups",
     asks: "one delivery with its ack, 100 consumers, to so many groups that each read everything",
     unit: "consumer groups",

@@ -95,6 +95,7 @@ export function quickened(load: Measured): Measured {
     case "peer":
       return load.messages === undefined ? load : { ...load, messages: tenth(load.messages) };
     case "push":
+      return load.isMet ? { ...load, partitions: tenth(load.partitions) } : load;
     case "flow":
     case "idle":
     case "append":
