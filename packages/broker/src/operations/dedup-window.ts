@@ -3,9 +3,10 @@
  * certain; "maybe" is verified in the database, so 32 bits of the key are enough: with 100,000 messages in
  * the window, one new message in 43,000 is looked up for nothing.
  *
- * Keys are kept in generations, so that old ones are dropped whole: the first few of one as they came, more of them in an
- * open-addressing table. Most lanes of a queue that has very many hold few messages. The window covers at least the messages younger than `windowUs`, but never fewer than the last `messagesMin`
- * and not more than the last `messagesMax` (plus up to one generation).
+ * Keys are kept in generations, so that old ones are dropped whole: the first few of one as they came, more of
+ * them in an open-addressing table. (Where lanes are very many, most have few messages.) The window covers at
+ * least the messages younger than `windowUs`, but never fewer than the last `messagesMin` and not more than the
+ * last `messagesMax` (plus up to one generation).
  */
 export interface WindowLimits {
   readonly windowUs: number;
