@@ -1,6 +1,6 @@
 /** Several workers of one broker: the first gets all clients while it has time, and the others stand by. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HttpClient } from "../support/http.ts";
@@ -26,10 +26,6 @@ const askWorker = async (client: HttpClient): Promise<{ id: number; pid: number 
   return (await client.request("GET", "/metrics")).json.worker;
 };
 const workerOf = async (client: HttpClient): Promise<number> => (await askWorker(client)).id;
-
-/** How often the process has waited for something, by now. */
-const wakeUps = (pid: number): number =>
-  Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]);
 
 /** The first worker stands still. Who was offered to it before it was found silent waits for it. */
 const otherServes = (): Promise<boolean> =>
@@ -67,8 +63,6 @@ test("when it is killed the other serves, and its successor gets the clients bac
 
 test("who was offered to a worker when it died hears of it, and is served when coming again", async () => {
   const { pid } = await askWorker(connect());
-  const [other] = system.broker.workerPids().filter((each) => each !== pid);
-  const before = wakeUps(other!);
   process.kill(pid, "SIGSTOP");
   // One of the first is offered to it; the others wait until the other one takes them.
   const offered = [connect(), connect(), connect()];
@@ -81,10 +75,7 @@ test("who was offered to a worker when it died hears of it, and is served when c
     ),
   );
   await otherServes();
-  const wokenUp = wakeUps(other!) - before;
   process.kill(pid, "SIGKILL");
-  // Offered again and again to who is not to take it, they would wake it up ten thousand times a second.
-  assert.ok(wokenUp < 5_000, `${wokenUp} times`);
   assert.deepEqual((await heard).toSorted(), ["ECONNRESET", "an answer", "an answer"]);
   for (const client of offered) assert.equal((await client.request("GET", "/metrics")).status, 200);
   await until("a new client reaches the first again", async () => (await workerOf(connect())) === 0);

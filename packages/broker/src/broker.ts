@@ -41,6 +41,8 @@ export interface Broker {
   databaseReady(): Promise<void>;
   /** All workers of this broker can use the database. */
   allReady(): void;
+  /** Whether it takes connections that it is offered. */
+  accept(isAccepting: boolean): void;
   /** So many of its clients, from 0 to 1, are asked to come back by another connection. */
   turnAway(share: number): void;
   answer(question: string): unknown;
@@ -165,6 +167,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     allReady: () => {
       areAllReady = true;
     },
+    accept: (isAccepting) => server.accept(isAccepting),
     turnAway: (share) => server.turnAwaySome(share),
     answer: (question) => metrics.answer(question),
     stop: async () => {

@@ -1,7 +1,7 @@
 /**
  * A worker is a process that serves requests; the supervisor, in the primary process, keeps a number of them
- * running. All workers listen on one port: the primary accepts connections and offers each to the worker that is to have it
- * (see offers.ts). Which one is a matter of placement (see placement.ts).
+ * running. All workers listen on one port: the primary accepts connections and offers them to one worker after the other,
+ * until one takes it. Which one does is a matter of placement (see placement.ts).
  *
  *   forked ──hello──▶ waiting ──start──▶ starting ──listening──▶ serving ──stop──▶ stopping ──▶ ended
  *     ▲                                      │                      │
@@ -14,7 +14,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { cpus } from "node:os";
 import type { Log } from "../telemetry.ts";
-import { Offers } from "./offers.ts";
+import { watchOffers } from "./offers.ts";
 import { PLACED_EVERY_MS, place } from "./placement.ts";
 import {
   type AnswerMessage,
@@ -31,6 +31,8 @@ export interface WorkerService {
   databaseReady(): Promise<void>;
   /** Every worker can use the database. */
   allReady(): void;
+  /** Whether it takes connections that it is offered. */
+  accept(isAccepting: boolean): void;
   /** So many of its clients, from 0 to 1, are asked to come back by another connection. */
   turnAway(share: number): void;
   /** What this worker says to a question that another one asked. */
@@ -49,6 +51,7 @@ export type ToWorker<Orders> =
     }
   | { readonly queen: "database-ready" }
   | { readonly queen: "all-ready" }
+  | { readonly queen: "accept"; readonly isAccepting: boolean }
   | { readonly queen: "turn-away"; readonly share: number }
   | { readonly queen: "service"; readonly message: unknown }
   | { readonly queen: "stop" }
@@ -111,12 +114,13 @@ export class ListenError extends Error {
 interface WorkerRecord {
   readonly workerIndex: number;
   readonly line: WorkerLine;
+  /** What it was offered and had not taken is closed; it is offered nothing more. */
+  readonly closeOffers: () => void;
   state: "forked" | "waiting" | "starting" | "serving" | "stopping";
   servingSinceMs: number;
   /** The share of a processor that it used of late, and when it said so. */
   busy: number;
   heardAtMs: number;
-  /** Whether it is to have new connections. */
   isAccepting: boolean;
 }
 
@@ -144,7 +148,6 @@ export class Supervisor<Orders> {
   readonly #pauseMs = new Map<number, number>();
   readonly #readyIndexes = new Set<number>();
   readonly #restarts = new Set<NodeJS.Timeout>();
-  readonly #offers = new Offers((turn) => this.#takerOf(turn));
   readonly #questions = new QuestionRelay<Worker>((worker, message) => this.#send(worker, message));
   #orders: Orders | undefined;
   #isDatabaseReady = false;
@@ -220,11 +223,12 @@ export class Supervisor<Orders> {
 
   #fork(workerIndex: number): void {
     const worker = cluster.fork();
-    this.#offers.watch(worker);
+    const closeOffers = watchOffers(worker);
     const line = { send: (message: unknown) => this.#send(worker, { queen: "service", message }) };
     const record: WorkerRecord = {
       workerIndex,
       line,
+      closeOffers,
       state: "forked",
       servingSinceMs: 0,
       busy: 0,
@@ -304,7 +308,7 @@ export class Supervisor<Orders> {
     return this.#options.workerCount > 1 && this.#options.placement === "packed";
   }
 
-  /** Chooses who is to have new connections, and tells workers to turn clients away. */
+  /** Tells workers whether to take connections, and to turn clients away. */
   #place(spare: number): void {
     if (!this.#isPlaced || this.#stopping !== undefined) return;
     const serving = [...this.#workers]
@@ -312,27 +316,16 @@ export class Supervisor<Orders> {
       .sort(([, a], [, b]) => a.workerIndex - b.workerIndex);
     // One that is silent has no time left, whatever it uses.
     const silentSinceMs = performance.now() - SILENT_MS;
-    const isSilent = ({ heardAtMs }: WorkerRecord): boolean => heardAtMs < silentSinceMs;
     const placements = place(
-      serving.map(([, record]) => (isSilent(record) ? Infinity : record.busy)),
+      serving.map(([, { busy, heardAtMs }]) => (heardAtMs < silentSinceMs ? Infinity : busy)),
       spare,
     );
     for (const [index, [worker, record]] of serving.entries()) {
       const { isAccepting, turnedAway } = placements[index]!;
+      if (record.isAccepting !== isAccepting) this.#send(worker, { queen: "accept", isAccepting });
       record.isAccepting = isAccepting;
       if (turnedAway > 0) this.#send(worker, { queen: "turn-away", share: turnedAway });
     }
-    for (const [worker, record] of serving) if (isSilent(record)) this.#offers.leave(worker);
-    this.#offers.offer();
-  }
-
-  /** Who is to have a connection that it is this worker's turn to get. */
-  #takerOf(turn: Worker): Worker {
-    if (this.#workers.get(turn)?.isAccepting) return turn;
-    for (const [worker, { state, isAccepting }] of this.#workers) {
-      if (state === "serving" && isAccepting && worker.isConnected()) return worker;
-    }
-    return turn;
   }
 
   /** The processors that nobody used since the last call. */
@@ -359,8 +352,8 @@ export class Supervisor<Orders> {
   #ended(worker: Worker, record: WorkerRecord, how: string): void {
     const { workerIndex, line, state, servingSinceMs } = record;
     this.#workers.delete(worker);
+    record.closeOffers();
     this.#place(0);
-    this.#offers.end(worker);
     this.#options.listener.left(line);
     if (this.#stopping !== undefined) {
       if (this.#workers.size === 0) this.#noWorkerIsLeft();

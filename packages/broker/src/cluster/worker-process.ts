@@ -93,6 +93,12 @@ export function obey<Orders>(
         () => {},
       );
     }
+    if (message.queen === "accept") {
+      void service?.then(
+        (started) => started.accept(message.isAccepting),
+        () => {},
+      );
+    }
     if (message.queen === "turn-away") {
       void service?.then(
         (started) => started.turnAway(message.share),

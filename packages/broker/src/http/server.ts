@@ -135,6 +135,12 @@ export class HttpServer {
     });
   }
 
+  /** Whether connections are taken that the primary offers to all workers. */
+  accept(isAccepting: boolean): void {
+    // Above its maximum a worker of a cluster leaves a connection to the others; 0 means none in some versions of Node.js.
+    this.#server.maxConnections = isAccepting ? Infinity : -1;
+  }
+
   /** From now on every answer asks its client to come back by another connection, which may lead elsewhere. */
   turnAway(): void {
     this.#answers.turnAway();
