@@ -41,7 +41,8 @@ const YOUNG_GENERATION_BYTES = 3 * 64 * MEGABYTE;
 export function memoryOf(options: MemoryOptions): Memory {
   const { config, use, meter, isCurrent, waitingFor } = options;
   const segmentBytesMax = config.segmentCacheMb * MEGABYTE;
-  const directory = new Directory(use, { lanesMax: lanesThatFit(segmentBytesMax), waitingFor });
+  const lanesMax = lanesThatFit(getHeapStatistics().heap_size_limit, segmentBytesMax);
+  const directory = new Directory(use, { lanesMax, waitingFor });
   directory.onQueueGone((queue) => meter.queueGone(queue.id));
   const cache = new SegmentCache(segmentBytesMax, isCurrent);
   const windows = new WindowStore(use, config.dedupMemoryMb * MEGABYTE);
@@ -62,9 +63,8 @@ export function memoryOf(options: MemoryOptions): Memory {
   };
 }
 
-/** How many lanes the worker's heap holds beside what else is remembered. */
-function lanesThatFit(segmentBytesMax: number): number {
+/** How many lanes a heap of this size holds beside what else is remembered. */
+export function lanesThatFit(heapBytes: number, segmentBytesMax: number): number {
   const others = YOUNG_GENERATION_BYTES + HEAP_BYTES_OF_REST + DELIVERED_BYTES_MAX + segmentBytesMax;
-  const bytes = getHeapStatistics().heap_size_limit - others;
-  return Math.max(LANES_MIN, Math.floor(bytes / HEAP_BYTES_PER_LANE));
+  return Math.max(LANES_MIN, Math.floor((heapBytes - others) / HEAP_BYTES_PER_LANE));
 }
